@@ -9,7 +9,7 @@ use crate::delivery::{RedeliveryCause, State};
 use crate::effect::RunState;
 use crate::message::SystemKind;
 use crate::turn::{Kind, Outcome};
-use crate::{loose_end, question, reminder};
+use crate::{loose_end, question, reminder, schedule};
 
 macro_rules! display {
     ($($kind:ty { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
@@ -43,6 +43,7 @@ display! {
     RunState { Queued = "queued", Running = "running", Done = "done", Failed = "failed" }
     question::State { Open = "open", Answered = "answered", Expired = "expired", Cancelled = "cancelled" }
     reminder::State { Pending = "pending", Fired = "fired", Cancelled = "cancelled" }
+    schedule::State { Active = "active", Paused = "paused", Ended = "ended" }
     loose_end::Kind {
         QuestionAsked = "question asked", QuestionOwed = "question owed", Reminder = "reminder", DeadLetter = "dead letter",
         External = "external",
@@ -53,7 +54,7 @@ display! {
         QuestionAsked = "question asked", QuestionAnswered = "question answered", QuestionExpired = "question expired",
         QuestionCancelled = "question cancelled", Reminder = "reminder", Problem = "problem",
         Started = "started", Stopped = "stopped", Crashed = "crashed", LoggedIn = "logged in", Recovered = "recovered",
-        ActionEnded = "action ended",
+        ActionEnded = "action ended", ScheduleEnded = "schedule ended",
     }
     Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
     Outcome {

@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Policy, PolicyPart};
+use crate::id::ScheduleId;
 use crate::limits::EFFECT_BYTES_MAX;
 use crate::name::AgentName;
+use crate::schedule::{self, Edit, Terms};
 
 /// The answer that applies the effect.
 pub const APPROVE: &str = "approve";
@@ -67,18 +69,33 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<Vec<String>>,
     },
+    /// Creates a schedule of the asker.
+    CreateSchedule {
+        /// What it sends, where to, and when.
+        terms: Terms,
+    },
+    /// Changes a schedule of the asker.
+    ChangeSchedule {
+        /// The schedule.
+        id: ScheduleId,
+        /// The new values.
+        edit: Edit,
+    },
 }
 
 impl Effect {
-    /// Returns the name of the agent that it changes, or of the action that it runs.
+    /// Returns what it is about: the name of the agent that it changes or of the action that it
+    /// runs, or the schedule.
     #[must_use]
-    pub fn subject(&self) -> &str {
+    pub fn subject(&self) -> Cow<'_, str> {
         match self {
             Self::CreateAgent { name, .. }
             | Self::RetireAgent { name }
             | Self::SetAgent { name, .. }
-            | Self::SetPolicy { name, .. } => name.as_str(),
-            Self::RunAction { action, .. } => action,
+            | Self::SetPolicy { name, .. } => name.as_str().into(),
+            Self::RunAction { action, .. } => action.into(),
+            Self::CreateSchedule { .. } => "schedule".into(),
+            Self::ChangeSchedule { id, .. } => format!("schedule {id}").into(),
         }
     }
 
@@ -91,6 +108,8 @@ impl Effect {
             Self::SetAgent { name, .. } => format!("change the settings of {name}"),
             Self::SetPolicy { name, .. } => format!("change the policy of {name}"),
             Self::RunAction { action, .. } => format!("run the action {action}"),
+            Self::CreateSchedule { .. } => "create a schedule".to_owned(),
+            Self::ChangeSchedule { id, .. } => format!("change the schedule {id}"),
         }
     }
 
@@ -107,7 +126,9 @@ impl Effect {
             | Self::CreateAgent { .. }
             | Self::RetireAgent { .. }
             | Self::SetAgent { .. }
-            | Self::SetPolicy { .. } => Cow::Borrowed(self),
+            | Self::SetPolicy { .. }
+            | Self::CreateSchedule { .. }
+            | Self::ChangeSchedule { .. } => Cow::Borrowed(self),
         }
     }
 
@@ -116,6 +137,14 @@ impl Effect {
         let (policy, parts) = match self {
             Self::RetireAgent { .. } => return Ok(()),
             Self::RunAction { .. } => return self.check_size(),
+            Self::CreateSchedule { terms } => {
+                terms.check()?;
+                return self.check_size();
+            }
+            Self::ChangeSchedule { edit, .. } if edit.is_empty() => {
+                return Err(Fault::Nothing("a new value"));
+            }
+            Self::ChangeSchedule { .. } => return self.check_size(),
             Self::SetAgent { role: None, model: None, .. } => {
                 return Err(Fault::Nothing("a role or a model"));
             }
@@ -166,6 +195,9 @@ pub enum Fault {
     /// It names a part of a policy that only the operator changes.
     #[error("`{}` is set by the operator alone, and no approval changes it; leave it out", .0.name())]
     OfTheOperator(PolicyPart),
+    /// There can be no such schedule.
+    #[error(transparent)]
+    Schedule(#[from] schedule::Fault),
     /// It is too large.
     #[error("it has {0} bytes; at most {EFFECT_BYTES_MAX} are allowed. Ask for less at once")]
     TooLarge(usize),

@@ -7,7 +7,8 @@ mod facts;
 pub use facts::{
     AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, HarnessAttached,
-    HarnessLoss, HarnessLost, HarnessStateChanged, ReminderSet, Settler, TurnBegun, TurnEnded,
+    HarnessLoss, HarnessLost, HarnessStateChanged, ReminderSet, ScheduleChange, ScheduleChanged,
+    ScheduleCreated, ScheduleEnded, ScheduleFired, Settler, TurnBegun, TurnEnded,
 };
 
 use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
@@ -141,6 +142,14 @@ kinds! {
     ActionBegun,
     /// An approved action has ended.
     ActionEnded,
+    /// A schedule was created.
+    ScheduleCreated(ScheduleCreated),
+    /// A schedule was changed, paused or resumed.
+    ScheduleChanged(ScheduleChanged),
+    /// A schedule fired.
+    ScheduleFired(ScheduleFired),
+    /// A schedule ended.
+    ScheduleEnded(ScheduleEnded),
     /// The operator purged a retired agent.
     AgentPurged,
     /// The directories of a purged agent were deleted.

@@ -52,6 +52,8 @@ ids! {
     QuestionId,
     /// A reminder.
     ReminderId,
+    /// A schedule.
+    ScheduleId,
 }
 
 /// Returns the number of an optional id on the wire and in rows: 0 for none.

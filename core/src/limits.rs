@@ -73,6 +73,12 @@ pub const QUESTION_TTL_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 pub const REMINDER_DELAY_MAX: Duration = Duration::from_secs(3660 * 24 * 3600);
 /// Reminder bodies over this many bytes are stored in a file.
 pub const REMINDER_INLINE_BYTES_MAX: usize = 4 * 1024;
+/// Shortest time from one due time of a schedule to the next.
+pub const SCHEDULE_INTERVAL_MIN: Duration = Duration::from_secs(60);
+/// Shortest limit of the lateness of a schedule.
+pub const SCHEDULE_LATE_MIN: Duration = Duration::from_secs(60);
+/// Maximum targets of a schedule.
+pub const SCHEDULE_TARGETS_MAX: usize = 16;
 /// Maximum loose ends that one co-process publishes.
 pub const PUBLISHED_LOOSE_ENDS_MAX: usize = 100;
 /// Maximum co-processes that publish loose ends for one agent.

@@ -80,6 +80,8 @@ pub enum SystemKind {
     Recovered,
     /// An action that the agent asked for has ended.
     ActionEnded,
+    /// A schedule of the agent has ended without its doing.
+    ScheduleEnded,
 }
 
 /// An accepted message.

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, agents, answer, ask, backup, completions, config, dead_letters, debug, doctor, drain,
-    events, inbox, login, loose_ends, questions, reminders, restore, search, send, stats, status,
-    supervise, topology, trace, turn, up,
+    events, inbox, login, loose_ends, questions, reminders, restore, schedules, search, send,
+    stats, status, supervise, topology, trace, turn, up,
 };
 use crate::context::{Context, Global};
 use crate::error::Failure;
@@ -53,6 +53,7 @@ enum Command {
     Stats(stats::Stats),
     Login(login::Login),
     Reminders(reminders::Reminders),
+    Schedules(schedules::Schedules),
     LooseEnds(loose_ends::LooseEnds),
     /// Events of the event log
     Events(events::Events),
@@ -100,6 +101,7 @@ impl Cli {
             Command::Stats(stats) => stats.run(&mut context).await?,
             Command::Login(login) => login.run(&mut context).await?,
             Command::Reminders(reminders) => reminders.run(&mut context).await?,
+            Command::Schedules(schedules) => schedules.run(&mut context).await?,
             Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await?,
             Command::Events(events) => events.run(&mut context).await?,
             Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await?,

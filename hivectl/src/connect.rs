@@ -19,6 +19,7 @@ use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::schedule_service_client::ScheduleServiceClient;
 use hive_proto::v1::server_info_service_client::ServerInfoServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
@@ -59,6 +60,7 @@ pub(crate) type Inbox = InboxServiceClient<Channel>;
 pub(crate) type Messages = MessageServiceClient<Channel>;
 pub(crate) type Questions = QuestionServiceClient<Channel>;
 pub(crate) type Reminders = ReminderServiceClient<Channel>;
+pub(crate) type Schedules = ScheduleServiceClient<Channel>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Broker {
@@ -101,6 +103,10 @@ impl Broker {
 
     pub(crate) fn reminders(&self) -> Reminders {
         Reminders::new(self.channel.clone())
+    }
+
+    pub(crate) fn schedules(&self) -> Schedules {
+        Schedules::new(self.channel.clone())
     }
 
     /// Returns the id of the present event log.

@@ -79,6 +79,8 @@ pub(crate) enum Failure {
     LoginNeedsTerminal,
     #[error("the login dialogue broke off: {}", sentence(.0))]
     LoginLost(Box<Status>),
+    #[error("there is no schedule {id}")]
+    NoSchedule { id: u64 },
     #[error("claude is not logged in for {agent}: {why}")]
     NotLoggedIn { agent: String, why: String },
     #[error("the broker's answer lacks `{field}`")]
@@ -129,9 +131,10 @@ impl Failure {
             | Self::AnswerTimedOut { .. }
             | Self::OrderTimedOut { .. }
             | Self::StopTimedOut { .. } => Exit::TimedOut,
-            Self::NotInInbox { .. } | Self::NoDeadLetter { .. } | Self::NoTurn { .. } => {
-                Exit::NotFound
-            }
+            Self::NotInInbox { .. }
+            | Self::NoDeadLetter { .. }
+            | Self::NoSchedule { .. }
+            | Self::NoTurn { .. } => Exit::NotFound,
             Self::NotAnswered { .. }
             | Self::AnswerInterrupted { .. }
             | Self::OrderRefused { .. }
@@ -192,6 +195,7 @@ impl Failure {
             Self::BodyEmpty => Some("give the text as an argument, or `-` to read it from stdin".to_owned()),
             Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
             Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
+            Self::NoSchedule { .. } => Some(ALL_SCHEDULES.to_owned()),
             Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
             Self::NoTerminal => Some("`hivectl status --json` lists for programs what needs attention".to_owned()),
             Self::NoAnswer { id } => Some(format!(
@@ -253,6 +257,8 @@ fn sentence(status: &Status) -> String {
 const OTHER_SOCKET: &str =
     "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
 
+const ALL_SCHEDULES: &str = "`hivectl schedules --all` lists them";
+
 fn hint_without_reason(status: &Status) -> &'static str {
     if status.code() == Code::Unimplemented {
         return OTHER_SOCKET;
@@ -278,6 +284,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
             "`hivectl questions --all` lists what is open; --state shows others"
         }
         Reason::ReminderNotFound => "`hivectl reminders --all` lists them",
+        Reason::ScheduleNotFound => ALL_SCHEDULES,
         Reason::TurnNotFound => "`hivectl turn list` lists them",
         Reason::CommandNotFound | Reason::LoginNotFound => {
             "`hivectl events` shows what became of it"
@@ -323,7 +330,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
             "one dialogue at a time: let whoever has it open end it (Ctrl-] leaves it), then try again"
         }
         Reason::WrongState => {
-            "`hivectl inbox AGENT --all` or `hivectl reminders --all` shows how it stands"
+            "`hivectl inbox AGENT --all`, `hivectl reminders --all` or `hivectl schedules --all` shows how it stands"
         }
         Reason::QuestionClosed => "`hivectl questions show ID` shows its outcome",
         Reason::QuestionLimit => {
@@ -331,6 +338,9 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         }
         Reason::ReminderLimit => {
             "`hivectl reminders NAME` lists them; `hivectl reminders cancel ID` withdraws one"
+        }
+        Reason::ScheduleLimit => {
+            "`hivectl schedules --agent NAME` lists them; `hivectl schedules cancel ID` ends one"
         }
         Reason::TopologyCycle => "`hivectl topology` shows the tree",
         Reason::InboxFull => "`hivectl topology` shows who does not keep up",

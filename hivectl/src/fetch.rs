@@ -10,8 +10,9 @@ use hive_proto::v1::{
     Agent, Delivery, DeliveryState, Event, GetAgentRequest, GetMessageRequest, GetQuestionRequest,
     GetTurnRequest, ListAgentsRequest, ListDeadLettersRequest, ListDeliveriesRequest,
     ListEventsRequest, ListLooseEndsRequest, ListMessagesRequest, ListPurgesRequest,
-    ListQuestionsRequest, ListRecipientsRequest, ListRemindersRequest, ListTurnsRequest, LooseEnd,
-    Message, MessageRecipient, Purge, Question, QuestionState, Reminder, ReminderState, Turn,
+    ListQuestionsRequest, ListRecipientsRequest, ListRemindersRequest, ListSchedulesRequest,
+    ListTurnsRequest, LooseEnd, Message, MessageRecipient, Purge, Question, QuestionState,
+    Reminder, ReminderState, Schedule, ScheduleState, Turn,
 };
 
 use crate::connect::{Broker, require};
@@ -117,6 +118,14 @@ lists! {
             states: numbers(states)
         }).reminders
     }
+    /// Reads the schedules of an agent, or for an empty name of all, by id; without states all that
+    /// have not ended.
+    schedules(agent: &str, states: &[ScheduleState]) -> Schedule {
+        schedules.list_schedules(ListSchedulesRequest {
+            agent: agent.to_owned(),
+            states: numbers(states)
+        }).schedules
+    }
     /// Reads the loose ends of an agent, or for an empty name of all, by id.
     loose_ends(agent: &str) -> LooseEnd {
         loose_ends.list_loose_ends(ListLooseEndsRequest { agent: agent.to_owned() }).loose_ends
@@ -149,6 +158,24 @@ lists! {
     purges() -> Purge {
         admin.list_purges(ListPurgesRequest {}).purges
     }
+}
+
+/// Reads the schedule with this id, in whatever state it is. There is no call for one schedule:
+/// their list is by id, and is read up to there.
+pub(crate) async fn schedule<V: From<Schedule>>(broker: &Broker, id: u64) -> Result<V, Failure> {
+    let states = numbers(&[ScheduleState::Active, ScheduleState::Paused, ScheduleState::Ended]);
+    let found = find_by_id(
+        id,
+        |schedule: &Schedule| schedule.id,
+        |page_token| async {
+            let (page_size, states) = (page_size(ALL), states.clone());
+            let request =
+                ListSchedulesRequest { page_size, page_token, agent: String::new(), states };
+            let page = broker.read(broker.schedules().list_schedules(request)).await?;
+            Ok((page.schedules, page.next_page_token))
+        },
+    );
+    Ok(found.await?.ok_or(Failure::NoSchedule { id })?.into())
 }
 
 /// Returns the name of an inbox on the wire, where the operator's own has none.
@@ -185,6 +212,29 @@ where
     }
 }
 
+/// Reads pages of a list that is by id, until one has the row with this id or begins after it.
+async fn find_by_id<T, C, F>(
+    id: u64,
+    id_of: impl Fn(&T) -> u64,
+    mut page: C,
+) -> Result<Option<T>, Failure>
+where
+    C: FnMut(String) -> F,
+    F: Future<Output = Result<(Vec<T>, String), Failure>>,
+{
+    let mut token = String::new();
+    loop {
+        let (rows, next) = page(token).await?;
+        if let Some(row) = rows.into_iter().find(|row| id_of(row) >= id) {
+            return Ok((id_of(&row) == id).then_some(row));
+        }
+        if next.is_empty() {
+            return Ok(None);
+        }
+        token = next;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +257,32 @@ mod tests {
         assert_eq!(read_up_to(1).await, (vec![0], 1));
         assert_eq!(read_up_to(5).await, (vec![0, 1, 2, 3, 4], 3));
         assert_eq!(read_up_to(6).await.1, 3);
+    }
+
+    /// Finds a row in four pages of the ids 10, 20, 30 ...; returns the number of pages read too.
+    async fn find(id: u64) -> (Option<u64>, u64) {
+        let mut read = 0;
+        let found = find_by_id(
+            id,
+            |row: &u64| *row,
+            |token| {
+                assert_eq!(token, if read == 0 { String::new() } else { read.to_string() });
+                let rows = vec![read * 20 + 10, read * 20 + 20];
+                read += 1;
+                let next = if read < 4 { read.to_string() } else { String::new() };
+                std::future::ready(Ok((rows, next)))
+            },
+        )
+        .await;
+        (found.expect("they are read"), read)
+    }
+
+    #[tokio::test]
+    async fn a_row_is_searched_up_to_its_id() {
+        assert_eq!(find(10).await, (Some(10), 1));
+        assert_eq!(find(60).await, (Some(60), 3));
+        assert_eq!(find(25).await, (None, 2));
+        assert_eq!(find(90).await, (None, 4));
     }
 
     #[tokio::test]

@@ -137,6 +137,9 @@ fn advice(reason: Reason) -> &'static str {
             "use the id of an open question: get_loose_ends lists those you asked and those you owe an answer"
         }
         Reason::ReminderNotFound => "use the id of a pending reminder: get_loose_ends lists yours",
+        Reason::ScheduleNotFound => {
+            "use the id of a schedule of yours: list_schedules lists those that have not ended"
+        }
         Reason::DeliveryNotFound | Reason::TurnNotFound | Reason::CommandNotFound => {
             "nothing was changed; go on without it"
         }
@@ -200,6 +203,9 @@ fn advice(reason: Reason) -> &'static str {
         }
         Reason::ReminderLimit => {
             "nothing was set: withdraw a reminder with cancel_loose_end, or put several things into one"
+        }
+        Reason::ScheduleLimit => {
+            "no schedule was created: end one with cancel_schedule, or add the targets to one with edit_schedule"
         }
         Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
             "the broker cannot take it now: try again in a minute"

@@ -76,6 +76,7 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::Crashed => "a child crashed".to_owned(),
         SystemKind::LoggedIn => "a child was logged in".to_owned(),
         SystemKind::ActionEnded => "an action has ended".to_owned(),
+        SystemKind::ScheduleEnded => "a schedule has ended".to_owned(),
         SystemKind::Recovered => "a child works again".to_owned(),
     })
 }
@@ -154,6 +155,17 @@ mod tests {
         assert_eq!(shown.chars().count(), hostile.chars().count());
         assert_eq!(visible("a\tb\nc"), "a\tb\nc");
         assert_eq!(visible("a\u{3164}b\u{115f}c\u{e01f0}"), "a�b�c�");
+    }
+
+    #[test]
+    fn a_notice_names_its_subject() {
+        let kind = OriginKind::System.into();
+        let from_system = Some(Origin { kind, name: String::new() });
+        let mut message = Message { origin: from_system, reminder_id: 7, ..Message::default() };
+        message.set_system_kind(SystemKind::Reminder);
+        assert_eq!(origin(&message), "system (your reminder #7)");
+        message.set_system_kind(SystemKind::ScheduleEnded);
+        assert_eq!(origin(&message), "system (a schedule has ended)");
     }
 
     #[test]

@@ -119,6 +119,10 @@ fn meaning(facts: Facts) -> Meaning {
         | Facts::LogsRead
         | Facts::ActionBegun
         | Facts::ActionEnded
+        | Facts::ScheduleCreated(_)
+        | Facts::ScheduleChanged(_)
+        | Facts::ScheduleFired(_)
+        | Facts::ScheduleEnded(_)
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::HarnessStateChanged(_)

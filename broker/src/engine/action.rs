@@ -104,7 +104,7 @@ impl Engine {
                     match run {
                         Ok((argv, timeout)) => {
                             action_run::begin(tx, row.question)?;
-                            let action = effect.subject().to_owned();
+                            let action = effect.subject().into_owned();
                             let detail = format!("{action}, run {}", row.runs + 1);
                             let fact = Fact::about(Facts::ActionBegun, asker.key);
                             log(tx, fact.question(row.question).detail(&detail));

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use hive_core::agent::{MANAGE_SUBTREE, QUERY_AGENT_STATE};
 use hive_core::delivery::State;
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::message::OPERATOR;
-use hive_core::{loose_end, question, reminder};
+use hive_core::{loose_end, question, reminder, schedule};
 
 use crate::files::Shortage;
 use crate::store::backup::CopyError;
@@ -173,6 +173,18 @@ pub enum ReminderError {
     Limit { pending: u32, max: u32 },
 }
 
+/// A refusal about a schedule.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum ScheduleError {
+    #[error("there is no schedule {id} that you may see")]
+    NotFound { id: ScheduleId },
+    #[error("schedule {id} is {state}, which does not allow that")]
+    WrongState { id: ScheduleId, state: schedule::State },
+    #[error("you have {} that have not ended; at most {max} are allowed. End one first", counted(*open, "schedule"))]
+    Limit { open: u32, max: u32 },
+}
+
 /// The reason for which the engine refused a call.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentences say it")]
@@ -189,6 +201,8 @@ pub enum Refusal {
     Question(#[from] QuestionError),
     #[error(transparent)]
     Reminder(#[from] ReminderError),
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
     #[error("{field}: {problem}")]
     Field { field: &'static str, problem: String },
     #[error("you have no loose end of kind {kind} with id {id}")]

@@ -19,6 +19,7 @@ pub mod permit;
 pub mod presence;
 pub mod rate;
 pub mod sandboxes;
+pub mod schedule;
 pub mod start;
 pub mod sweep;
 pub mod trace;

@@ -41,7 +41,8 @@ fn ground(reason: Reason) -> Option<Ground> {
         Reason::RateLimited
         | Reason::StorageFull
         | Reason::QuestionLimit
-        | Reason::ReminderLimit => Some(Ground::Quota),
+        | Reason::ReminderLimit
+        | Reason::ScheduleLimit => Some(Ground::Quota),
         Reason::MethodNotServed
         | Reason::RequestCompressed
         | Reason::FieldInvalid
@@ -51,6 +52,7 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::DeliveryNotFound
         | Reason::QuestionNotFound
         | Reason::ReminderNotFound
+        | Reason::ScheduleNotFound
         | Reason::TurnNotFound
         | Reason::CommandNotFound
         | Reason::RequestIdReused

@@ -53,8 +53,8 @@ fn shared(
         event_service_server as event, inbox_service_server as inbox,
         loose_end_service_server as loose_end, message_service_server as message,
         question_service_server as question, reminder_service_server as reminder,
-        server_info_service_server as server_info, topology_service_server as topology,
-        turn_history_service_server as history,
+        schedule_service_server as schedule, server_info_service_server as server_info,
+        topology_service_server as topology, turn_history_service_server as history,
     };
     let health = tonic_health::server::HealthService::from_health_reporter(health.clone());
     Services::default()
@@ -66,6 +66,7 @@ fn shared(
         .add(inbox::InboxServiceServer::new(rpc.clone()))
         .add(question::QuestionServiceServer::new(rpc.clone()))
         .add(reminder::ReminderServiceServer::new(rpc.clone()))
+        .add(schedule::ScheduleServiceServer::new(rpc.clone()))
         .add(loose_end::LooseEndServiceServer::new(rpc.clone()))
         .add(history::TurnHistoryServiceServer::new(rpc.clone()))
         .add(topology::TopologyServiceServer::new(rpc.clone()))

@@ -7,15 +7,15 @@ use hive_core::agent::{HarnessState, Heard, Source};
 use hive_core::command::{Kind as CommandKind, Order};
 use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
 use hive_core::effect::{Change, Effect, RunState};
-use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, Settler};
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, ScheduleChange, Settler};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::message::SystemKind;
 use hive_core::name::AgentName;
 use hive_core::reason::Reason;
 use hive_core::time::{BootTime, WallTime};
 use hive_core::trace::{TraceContext, Traced};
 use hive_core::turn::{Kind as TurnKind, Outcome};
-use hive_core::{loose_end, question, reminder};
+use hive_core::{loose_end, question, reminder, schedule};
 use rusqlite::types::Type;
 use rusqlite::{Result, Row};
 
@@ -69,12 +69,13 @@ codes! {
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
         QuestionCancelled = 8, Reminder = 9, Problem = 10, Started = 11, Stopped = 12, Crashed = 13, LoggedIn = 14, Recovered = 15,
-        ActionEnded = 16,
+        ActionEnded = 16, ScheduleEnded = 17,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5, Approval = 6 }
     RunState { Queued = 1, Running = 2, Done = 3, Failed = 4 }
     reminder::State { Pending = 1, Fired = 2, Cancelled = 3 }
+    schedule::State { Active = 1, Paused = 2, Ended = 3 }
     TurnKind { Mail = 1, Continue = 2, Checkpoint = 3, Compact = 4 }
     Outcome {
         Ok = 1, Failed = 2, RateLimited = 3, AuthFailed = 4, Unavailable = 5, Cancelled = 6, Drained = 7, Vanished = 8, Fenced = 9,
@@ -87,12 +88,13 @@ codes! {
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
         HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
         RestartRequested = 36, HarnessCrashed = 37, LogsRead = 38,
-        ActionBegun = 39, ActionEnded = 40,
+        ActionBegun = 39, ActionEnded = 40, ScheduleCreated = 41, ScheduleChanged = 42, ScheduleFired = 43, ScheduleEnded = 44,
     }
     Settler { Holder = 1, Operator = 2 }
     HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3, Left = 4 }
     Heard { Well = 0, Stopped = 1, Crashed = 2 }
     AgentChange { Model = 1, Parent = 2, Policy = 3, File = 4, Role = 5 }
+    ScheduleChange { Edited = 1, Paused = 2, Resumed = 3 }
     CommandKind { CancelTurn = 1, StartNewSession = 2, SetModel = 3, RestartHarness = 4, CompactSession = 5, Login = 6 }
 }
 
@@ -156,7 +158,7 @@ readers! {
     (row, at) {
         let number = u64::read(row, at)?;
         Self::new(number).ok_or_else(|| corrupt(row, at, number, "id"))
-    } => MessageId, TurnId, CommandId, QuestionId, ReminderId;
+    } => MessageId, TurnId, CommandId, QuestionId, ReminderId, ScheduleId;
     (row, at) {
         let number: i64 = row.get(at)?;
         let reason = i32::try_from(number).ok().and_then(Self::numbered);

@@ -46,8 +46,8 @@ pub use file::{archive, backup, before, check, content, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
     action_run, agent, attention, command, delivery, event, inbox, lease, level, log, loose_end,
-    message, purge, question, reminder, request, retention, stream, traced, tree, turn, turn_stats,
-    turn_tool, wanted,
+    message, purge, question, reminder, request, retention, schedule, stream, traced, tree, turn,
+    turn_stats, turn_tool, wanted,
 };
 pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;

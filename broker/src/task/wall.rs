@@ -1,4 +1,4 @@
-//! Timers by the wall clock: deadlines of questions and due times of reminders.
+//! Timers by the wall clock: deadlines of questions, and due times of reminders and of schedules.
 //!
 //! The kernel cancels the timer when the clock is set: whichever way the clock jumps, the due rows
 //! are read again, without polling. Invariant: due times are in rows, so nothing is lost with the
@@ -20,7 +20,7 @@ use super::RETRY_PAUSE;
 use crate::engine::background::DEADLINES;
 use crate::engine::{Engine, Refusal};
 
-/// Ends questions whose deadline has passed, and fires due reminders.
+/// Ends questions whose deadline has passed, and fires due reminders and schedules.
 pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().wall_due.notified();
@@ -50,7 +50,8 @@ pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
 
 async fn sweep(engine: &Engine) -> Result<Option<WallTime>, Refusal> {
     let (questions, reminders) = (engine.sweep_questions().await?, engine.sweep_reminders().await?);
-    Ok(questions.into_iter().chain(reminders).min())
+    let schedules = engine.sweep_schedules().await?;
+    Ok(questions.into_iter().chain(reminders).chain(schedules).min())
 }
 
 /// Waits until the wall clock shows `due`, or until the clock is set.

@@ -76,6 +76,12 @@ type AdminServiceClient interface {
 	// Reads the whole database and reports its faults. Takes long for a large database; the broker keeps working in the meantime.
 	// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
 	CheckIntegrity(ctx context.Context, in *CheckIntegrityRequest, opts ...grpc.CallOption) (*CheckIntegrityResponse, error)
+	// Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+	// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+	PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error)
+	// Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+	// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+	ResumeSchedule(ctx context.Context, in *ResumeScheduleRequest, opts ...grpc.CallOption) (*ResumeScheduleResponse, error)
 	// Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.
 	// Reasons: none.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -287,6 +293,24 @@ func (c *adminServiceClient) CheckIntegrity(ctx context.Context, in *CheckIntegr
 	return out, nil
 }
 
+func (c *adminServiceClient) PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error) {
+	out := new(PauseScheduleResponse)
+	err := c.cc.Invoke(ctx, "/hive.v1.AdminService/PauseSchedule", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ResumeSchedule(ctx context.Context, in *ResumeScheduleRequest, opts ...grpc.CallOption) (*ResumeScheduleResponse, error) {
+	out := new(ResumeScheduleResponse)
+	err := c.cc.Invoke(ctx, "/hive.v1.AdminService/ResumeSchedule", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error) {
 	out := new(DrainResponse)
 	err := c.cc.Invoke(ctx, "/hive.v1.AdminService/Drain", in, out, opts...)
@@ -359,6 +383,12 @@ type AdminServiceServer interface {
 	// Reads the whole database and reports its faults. Takes long for a large database; the broker keeps working in the meantime.
 	// Reasons: STORAGE_UNAVAILABLE, DRAINING, INTERNAL.
 	CheckIntegrity(context.Context, *CheckIntegrityRequest) (*CheckIntegrityResponse, error)
+	// Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+	// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+	PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error)
+	// Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+	// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+	ResumeSchedule(context.Context, *ResumeScheduleRequest) (*ResumeScheduleResponse, error)
 	// Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.
 	// Reasons: none.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
@@ -419,6 +449,12 @@ func (UnimplementedAdminServiceServer) Backup(*BackupRequest, AdminService_Backu
 }
 func (UnimplementedAdminServiceServer) CheckIntegrity(context.Context, *CheckIntegrityRequest) (*CheckIntegrityResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method CheckIntegrity not implemented")
+}
+func (UnimplementedAdminServiceServer) PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method PauseSchedule not implemented")
+}
+func (UnimplementedAdminServiceServer) ResumeSchedule(context.Context, *ResumeScheduleRequest) (*ResumeScheduleResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ResumeSchedule not implemented")
 }
 func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Drain not implemented")
@@ -753,6 +789,42 @@ func _AdminService_CheckIntegrity_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_PauseSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).PauseSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/hive.v1.AdminService/PauseSchedule",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).PauseSchedule(ctx, req.(*PauseScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ResumeSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ResumeSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/hive.v1.AdminService/ResumeSchedule",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ResumeSchedule(ctx, req.(*ResumeScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -834,6 +906,14 @@ var _AdminService_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CheckIntegrity",
 			Handler:    _AdminService_CheckIntegrity_Handler,
+		},
+		{
+			MethodName: "PauseSchedule",
+			Handler:    _AdminService_PauseSchedule_Handler,
+		},
+		{
+			MethodName: "ResumeSchedule",
+			Handler:    _AdminService_ResumeSchedule_Handler,
 		},
 		{
 			MethodName: "Drain",

@@ -21,14 +21,15 @@ type QuestionServiceClient interface {
 	// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
 	// the answered question.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
-	// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+	// AGENT_EXISTS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT,
+	// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
 	AskQuestion(ctx context.Context, in *AskQuestionRequest, opts ...grpc.CallOption) (*AskQuestionResponse, error)
 	// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
 	// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
 	// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
 	// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
-	// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
-	// DRAINING, STORAGE_UNAVAILABLE.
+	// NOT_YOURS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, RECIPIENT_NOT_ALLOWED, REQUEST_ID_REUSED, CAPABILITY_MISSING,
+	// TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
 	AnswerQuestion(ctx context.Context, in *AnswerQuestionRequest, opts ...grpc.CallOption) (*AnswerQuestionResponse, error)
 	// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
 	// question does not exist.
@@ -139,14 +140,15 @@ type QuestionServiceServer interface {
 	// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
 	// the answered question.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
-	// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+	// AGENT_EXISTS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT,
+	// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
 	AskQuestion(context.Context, *AskQuestionRequest) (*AskQuestionResponse, error)
 	// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
 	// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
 	// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
 	// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
-	// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
-	// DRAINING, STORAGE_UNAVAILABLE.
+	// NOT_YOURS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, RECIPIENT_NOT_ALLOWED, REQUEST_ID_REUSED, CAPABILITY_MISSING,
+	// TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
 	AnswerQuestion(context.Context, *AnswerQuestionRequest) (*AnswerQuestionResponse, error)
 	// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
 	// question does not exist.

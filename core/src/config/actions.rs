@@ -19,7 +19,8 @@ use crate::name::AgentName;
 /// Valid time limits, in seconds: at most a day.
 const TIMEOUTS_SECS: RangeInclusive<u64> = 1..=86_400;
 /// Names whose tools are Hive's own.
-const OWN_TOOLS: [&str; 4] = ["create_agent", "retire_agent", "set_agent", "set_policy"];
+const OWN_TOOLS: [&str; 5] =
+    ["create_agent", "retire_agent", "schedule_prompt", "set_agent", "set_policy"];
 /// Arguments that each tool of an action has.
 const OWN_ARGUMENTS: [&str; 2] = ["why", "ttl_seconds"];
 /// The rule that [`is_name`] checks.

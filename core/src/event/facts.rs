@@ -5,7 +5,7 @@
 use crate::agent::{HarnessState, Source};
 use crate::command;
 use crate::delivery::RedeliveryCause;
-use crate::id::CommandId;
+use crate::id::{CommandId, ScheduleId};
 use crate::reason::Reason;
 use crate::time::WallTime;
 use crate::turn::{self, Outcome};
@@ -184,4 +184,45 @@ pub struct ReminderSet {
 pub struct HarnessStateChanged {
     /// The new state.
     pub state: HarnessState,
+}
+
+/// A schedule was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleCreated {
+    /// The schedule.
+    pub schedule_id: ScheduleId,
+}
+
+/// What changed in a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// Its text, its targets or its times.
+    Edited,
+    /// The operator paused it.
+    Paused,
+    /// The operator resumed it.
+    Resumed,
+}
+
+/// A schedule was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleChanged {
+    /// The schedule.
+    pub schedule_id: ScheduleId,
+    /// What changed.
+    pub change: ScheduleChange,
+}
+
+/// A schedule fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleFired {
+    /// The schedule.
+    pub schedule_id: ScheduleId,
+}
+
+/// A schedule ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleEnded {
+    /// The schedule.
+    pub schedule_id: ScheduleId,
 }

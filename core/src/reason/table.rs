@@ -63,8 +63,8 @@ reasons! {
     AgentStopped = 29, "AGENT_STOPPED", 9, Retry::Later, ["agent"], [];
     /// The directories of a purged agent of that name are not deleted yet.
     AgentPurging = 30, "AGENT_PURGING", 9, Retry::Later, ["agent"], [];
-    /// The state of the delivery or of the reminder does not allow it.
-    WrongState = 31, "WRONG_STATE", 9, Retry::Never, ["state"], ["agent", "message_id", "reminder_id"];
+    /// The state of the delivery, of the reminder or of the schedule does not allow it.
+    WrongState = 31, "WRONG_STATE", 9, Retry::Never, ["state"], ["agent", "message_id", "reminder_id", "schedule_id"];
     /// The question has its outcome already.
     QuestionClosed = 32, "QUESTION_CLOSED", 9, Retry::Never, ["question_id", "state"], ["closed_by"];
     /// The move would make an agent its own ancestor.
@@ -114,4 +114,8 @@ reasons! {
     /// Approving would change something else than what the digest stands for. Read the question
     /// again, and decide about what it shows now.
     DiffChanged = 54, "DIFF_CHANGED", 10, Retry::Never, ["question_id"], [];
+    /// There is no such schedule, or the caller may not see it.
+    ScheduleNotFound = 55, "SCHEDULE_NOT_FOUND", 5, Retry::Never, ["schedule_id"], [];
+    /// The agent has too many schedules that have not ended.
+    ScheduleLimit = 56, "SCHEDULE_LIMIT", 8, Retry::Later, ["limit", "count"], [];
 }

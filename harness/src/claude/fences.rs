@@ -4,7 +4,7 @@
 //! fails no turn. So claude's own report is checked. Invariant: a turn whose fences are not proven
 //! does no harm: it is stopped at its first event.
 
-use hive_core::agent::{APPROVALS, DIAGNOSTICS, LIFECYCLE};
+use hive_core::agent::{APPROVALS, DIAGNOSTICS, LIFECYCLE, SCHEDULING};
 use hive_core::config::BASH_SERVER;
 
 use crate::boot::mcp::BASH_TOOLS;
@@ -124,6 +124,13 @@ fn tools_of(group: &str) -> &'static [&'static str] {
             "request_set_policy",
         ],
         DIAGNOSTICS => &["get_logs", "get_host_journal"],
+        SCHEDULING => &[
+            "request_schedule_prompt",
+            "edit_schedule",
+            "cancel_schedule",
+            "fire_schedule_now",
+            "list_schedules",
+        ],
         _ => &[],
     }
 }

@@ -25,9 +25,9 @@ HIVE_COMPLETION_MS sets how many milliseconds the broker has to answer [default:
 /// Print the script by which a shell completes hivectl's command lines.
 ///
 /// With it, Tab completes commands and options, and also what exists in the hive: names of agents,
-/// and ids of questions, mail, reminders, dead letters and turns. Shells that support it show a
-/// description of each. Each Tab asks the broker of --socket or HIVE_SOCKET; without an answer in a
-/// quarter of a second, nothing is offered.
+/// and ids of questions, mail, reminders, schedules, dead letters and turns. Shells that support it
+/// show a description of each. Each Tab asks the broker of --socket or HIVE_SOCKET; without an
+/// answer in a quarter of a second, nothing is offered.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Completions {

@@ -23,6 +23,7 @@ pub(crate) mod loose_ends;
 pub(crate) mod questions;
 pub(crate) mod reminders;
 pub(crate) mod restore;
+pub(crate) mod schedules;
 pub(crate) mod search;
 pub(crate) mod send;
 pub(crate) mod stats;

@@ -17,8 +17,8 @@ use clap_complete::env::CompleteEnv;
 
 pub(crate) use self::offer::{
     agents, agents_and_operator, capabilities, dead_letters, grants, held, mail, messages, models,
-    open_turns, options, questions, reminders, tool_groups, tool_groups_or_default,
-    turns_and_agents,
+    open_turns, options, questions, reminders, schedules, schedules_in, tool_groups,
+    tool_groups_or_default, turns_and_agents,
 };
 
 /// The variable by which a shell asks.

@@ -6,7 +6,8 @@ use clap_complete::engine::ArgValueCompleter;
 use hive_core::agent::{CAPABILITIES, GRANTS, TOOL_GROUPS};
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, Question, QuestionState, Reminder, ReminderState,
+    Agent, Delivery, DeliveryState, Question, QuestionState, Reminder, ReminderState, Schedule,
+    ScheduleState,
 };
 
 use super::candidate::{Candidate, fitting, is_plain};
@@ -141,6 +142,22 @@ pub(crate) fn reminders() -> ArgValueCompleter {
             Candidate::described(id, &format!("of {agent}: {body}"))
         };
         Ok(reminders.into_iter().filter(|reminder| !line.has(reminder.id)).map(candidate).collect())
+    })
+}
+
+/// Schedules that have not ended.
+pub(crate) fn schedules() -> ArgValueCompleter {
+    schedules_in(&[])
+}
+
+/// Schedules in these states; without states all that have not ended.
+pub(crate) fn schedules_in(states: &'static [ScheduleState]) -> ArgValueCompleter {
+    live(move |broker, line| async move {
+        let schedules: Vec<Schedule> = fetch::schedules(&broker, "", states, ROWS_MAX).await?;
+        let candidate = |Schedule { id, owner, body, .. }| {
+            Candidate::described(id, &format!("of {owner}: {body}"))
+        };
+        Ok(schedules.into_iter().filter(|schedule| !line.has(schedule.id)).map(candidate).collect())
     })
 }
 

@@ -55,6 +55,12 @@ impl Style {
         }
     }
 
+    /// The plain style with times in UTC, for tests.
+    #[cfg(test)]
+    pub(crate) fn utc() -> Self {
+        Self { zone: jiff::tz::TimeZone::UTC, ..Self::plain() }
+    }
+
     pub(crate) fn head(&self, text: &str) -> String {
         self.paint(text, Ansi::new().bold())
     }

@@ -41,6 +41,22 @@ pub(crate) fn span(from: WallTime, to: WallTime) -> String {
     }
 }
 
+/// Formats whole seconds exactly, in as few units as that takes: `1 d`, `1 h 30 min`.
+pub(crate) fn exact(seconds: u64) -> String {
+    let units = [
+        (seconds / 86_400, "d"),
+        (seconds / 3_600 % 24, "h"),
+        (seconds / 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ];
+    let parts: Vec<String> = units
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
+}
+
 /// Formats the time that is left until then; a distant time is a date.
 pub(crate) fn until(time: WallTime, now: Timestamp, zone: &TimeZone) -> String {
     let seconds = time.0.saturating_sub(now.as_millisecond()) / 1_000;
@@ -87,6 +103,12 @@ mod tests {
             ["in 1 d 1 h", "Apr 01 12:00", "2021-04-05 12:00"]
         );
         assert_eq!(until(WallTime(i64::MAX), now, &TimeZone::UTC), "-");
+    }
+
+    #[test]
+    fn an_exact_span_has_every_unit_that_it_needs() {
+        assert_eq!([exact(0), exact(60), exact(604_800)], ["0 s", "1 min", "7 d"]);
+        assert_eq!([exact(5_400), exact(90_061)], ["1 h 30 min", "1 d 1 h 1 min 1 s"]);
     }
 
     #[test]

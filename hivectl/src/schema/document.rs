@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::output::{Tagged, View};
 use crate::view::{
     agent::Agent, backup::Backup, bundle::Bundle, check::Check, config_key::ConfigKey,
-    delivery::Delivery, done::Done, event::Event, finding::Finding, hit::Hit, hop::Hop,
-    loose_end::LooseEnd, message::Message, question::Question, receipt::Receipt,
-    reminder::Reminder, restored::Restored, status::Status, thread::Thread, topology::Node,
-    turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
+    delivery::Delivery, done::Done, event::Event, finding::Finding, firing::Firing, hit::Hit,
+    hop::Hop, loose_end::LooseEnd, message::Message, question::Question, receipt::Receipt,
+    reminder::Reminder, restored::Restored, schedule::Schedule, status::Status, thread::Thread,
+    topology::Node, turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
 };
 
 /// Every schema by its name.
@@ -30,6 +30,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
         document::<Done>(),
         document::<Event>(),
         document::<Finding>(),
+        document::<Firing>(),
         document::<Hit>(),
         document::<Hop>(),
         document::<LooseEnd>(),
@@ -40,6 +41,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
         document::<Receipt>(),
         document::<Reminder>(),
         document::<Restored>(),
+        document::<Schedule>(),
         document::<Status>(),
         document::<Turn>(),
         document::<TurnEvent>(),

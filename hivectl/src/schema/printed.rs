@@ -52,7 +52,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// The output of each command with `--json`, by command.
-pub const PRINTED: [Printed; 62] = [
+pub const PRINTED: [Printed; 69] = [
     object("agent create", "hive.agent.v1"),
     object("agent restart", "hive.done.v1"),
     object("agent retire", "hive.done.v1"),
@@ -98,6 +98,13 @@ pub const PRINTED: [Printed; 62] = [
     array("reminders cancel", "hive.reminder.v1"),
     array("reminders list", "hive.reminder.v1"),
     object("restore", "hive.restored.v1"),
+    array("schedules", "hive.schedule.v1"),
+    array("schedules cancel", "hive.schedule.v1"),
+    object("schedules fire", "hive.firing.v1"),
+    array("schedules list", "hive.schedule.v1"),
+    array("schedules pause", "hive.schedule.v1"),
+    array("schedules resume", "hive.schedule.v1"),
+    object("schedules show", "hive.schedule.v1"),
     array("search", "hive.hit.v1"),
     object("send", "hive.receipt.v1"),
     object("stats", "hive.turn_stats.v1"),

@@ -65,7 +65,14 @@ impl Part {
             EventKind::ReminderSet | EventKind::ReminderFired | EventKind::ReminderCancelled => {
                 parts.push(Self::LooseEnds);
             }
-            EventKind::CommandGiven | EventKind::CommandClosed | EventKind::Refused => {
+            // An open approval may be about it, or about one too many. Agents stay as they are.
+            EventKind::ScheduleCreated | EventKind::ScheduleChanged | EventKind::ScheduleEnded => {
+                parts = vec![Self::Questions];
+            }
+            EventKind::CommandGiven
+            | EventKind::CommandClosed
+            | EventKind::Refused
+            | EventKind::ScheduleFired => {
                 parts.clear();
             }
             EventKind::MessageAccepted

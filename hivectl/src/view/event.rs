@@ -54,12 +54,14 @@ from_wire! {
 }
 
 impl Event {
-    /// Returns the question or reminder that it concerns, and its detail.
+    /// Returns the question, reminder or schedule that it concerns, and its detail.
     fn more(&self) -> String {
         let question = self.question_id.map(|id| format!("question {id}"));
         let reminder = self.reminder_id.map(|id| format!("reminder {id}"));
+        let schedule = self.facts.as_ref().and_then(Facts::schedule_id);
+        let schedule = schedule.map(|id| format!("schedule {id}"));
         let detail = self.detail.as_deref().map(visible_line);
-        [question, reminder, detail].into_iter().flatten().collect::<Vec<_>>().join("  ")
+        [question, reminder, schedule, detail].into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod delivery;
 pub(crate) mod done;
 pub(crate) mod event;
 pub(crate) mod finding;
+pub(crate) mod firing;
 pub(crate) mod hit;
 pub(crate) mod hop;
 pub(crate) mod isolation;
@@ -28,6 +29,7 @@ pub(crate) mod receipt;
 pub(crate) mod reminder;
 pub(crate) mod restored;
 mod said;
+pub(crate) mod schedule;
 pub(crate) mod search_words;
 pub(crate) mod status;
 pub(crate) mod thread;
@@ -68,6 +70,7 @@ schemas! {
     done::Done = "hive.done.v1",
     event::Event = "hive.event.v1",
     finding::Finding = "hive.finding.v1",
+    firing::Firing = "hive.firing.v1",
     hit::Hit = "hive.hit.v1",
     hop::Hop = "hive.hop.v1",
     loose_end::LooseEnd = "hive.loose_end.v1",
@@ -77,6 +80,8 @@ schemas! {
     receipt::Receipt = "hive.receipt.v1",
     reminder::Reminder = "hive.reminder.v1",
     restored::Restored = "hive.restored.v1",
+    schedule::Changed = "hive.schedule.v1",
+    schedule::Schedule = "hive.schedule.v1",
     status::Status = "hive.status.v1",
     thread::Thread = "hive.thread.v1",
     topology::Node = "hive.topology.v1",

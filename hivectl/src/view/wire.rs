@@ -41,3 +41,10 @@ pub(super) fn optional<T, V: From<T>>(message: Option<T>) -> Option<V> {
 pub(super) fn all<T, V: From<T>>(messages: Vec<T>) -> Vec<V> {
     messages.into_iter().map(V::from).collect()
 }
+
+/// Returns a span of the wire; a negative one is none.
+pub(super) fn millis(span: prost_types::Duration) -> u64 {
+    let prost_types::Duration { seconds, nanos } = span;
+    let millis = seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000);
+    u64::try_from(millis).unwrap_or(0)
+}

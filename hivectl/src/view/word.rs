@@ -50,6 +50,8 @@ words! {
     RedeliveryCause "REDELIVERY_CAUSE_",
     ReminderState "REMINDER_STATE_",
     RunState "RUN_STATE_",
+    ScheduleChange "SCHEDULE_CHANGE_",
+    ScheduleState "SCHEDULE_STATE_",
     Settler "SETTLER_",
     SystemKind "SYSTEM_KIND_",
     TurnEventStream "TURN_EVENT_STREAM_",
@@ -126,6 +128,8 @@ mod tests {
         none_is_left(Word::<v1::HarnessState>::json_schema(&mut generator));
         none_is_left(Word::<v1::Isolation>::json_schema(&mut generator));
         none_is_left(Word::<v1::Reason>::json_schema(&mut generator));
+        none_is_left(Word::<v1::ScheduleChange>::json_schema(&mut generator));
+        none_is_left(Word::<v1::ScheduleState>::json_schema(&mut generator));
         none_is_left(Word::<v1::Settler>::json_schema(&mut generator));
         none_is_left(Word::<v1::SystemKind>::json_schema(&mut generator));
         none_is_left(Word::<v1::TurnOutcome>::json_schema(&mut generator));

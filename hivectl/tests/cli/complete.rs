@@ -19,7 +19,7 @@ async fn complete(socket: &Path, variables: &[(&str, &str)], line: &str) -> Ran 
 
 /// Completes a line whose last word is at the cursor, as fish does: each candidate with its
 /// description.
-async fn fish(socket: &Path, line: &str) -> String {
+pub(crate) async fn fish(socket: &Path, line: &str) -> String {
     let ran =
         complete(socket, &[("COMPLETE", "fish"), ("HIVE_COMPLETION_MS", PATIENT)], line).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
@@ -45,6 +45,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "questions --asker a",
         "questions list --target a",
         "reminders a",
+        "schedules --agent a",
         "loose-ends a",
         "search green --agent a",
         "events --agent a",

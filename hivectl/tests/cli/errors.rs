@@ -37,12 +37,15 @@ async fn exit_1_failure() {
 
 /// 1: for reasons of their own, that have no code of their own either.
 #[tokio::test(flavor = "multi_thread")]
-async fn exit_1_question_limit() {
+async fn exit_1_limits() {
     let hive = Hive::new(ONE);
     let words = "50 of your questions are open; that is the most";
     hive.refuse(Reason::QuestionLimit, words, None);
-    let ran = hive.run(&["ask", "ada", "Done?"]).await;
-    insta::assert_snapshot!(ran.all());
+    let asked = hive.run(&["ask", "ada", "Done?"]).await.all();
+    let words = "5 of ada's schedules have not ended; that is the most";
+    hive.refuse(Reason::ScheduleLimit, words, None);
+    let approved = hive.run(&["answer", "1", "--choice", "approve", "--diff", "0"]).await.all();
+    insta::assert_snapshot!(asked + &approved);
 }
 
 /// 2: the command line is wrong, by our own judgement or the broker's.
@@ -91,6 +94,9 @@ async fn exit_3_not_found() {
         hive.run(&["questions", "cancel", "37", "999"]).await,
         hive.run(&["reminders", "bbo"]).await,
         hive.run(&["reminders", "cancel", "999"]).await,
+        hive.run(&["schedules", "--agent", "bbo"]).await,
+        hive.run(&["schedules", "show", "999"]).await,
+        hive.run(&["schedules", "pause", "999"]).await,
         hive.run(&["loose-ends", "bbo"]).await,
         hive.run(&["search", "green", "--agent", "bbo"]).await,
         hive.run(&["agent", "set-policy", "bbo", "--allow-everyone"]).await,

@@ -7,7 +7,7 @@ use super::run::run;
 const COMMANDS: &str = "up, supervise, inbox, inbox read, inbox ack, send, ask, questions, questions cancel, answer, search, \
     agents, agent, agent create, agent set-parent, agent set-policy, topology, turn, turn list, \
     turn show, turn cancel, turn compact, turn model, turn release, stats, login, reminders, \
-    reminders cancel, loose-ends, events, dead-letters, dead-letters redrive, trace, status, \
+    reminders cancel, schedules, schedules show, schedules pause, schedules fire, loose-ends, events, dead-letters, dead-letters redrive, trace, status, \
     doctor, debug, debug bundle, backup, restore, config check, config keys, drain, completions";
 
 #[tokio::test]
@@ -42,6 +42,10 @@ async fn a_wrong_command_line_ends_with_2_and_says_so_on_stderr() {
         &["answer"],
         &["answer", "thirty", "yes"],
         &["reminders", "cancel"],
+        &["schedules", "pause"],
+        &["schedules", "fire"],
+        &["schedules", "show", "daily"],
+        &["schedules", "--all", "--state", "ended"],
         &["search"],
         &["agent", "set-policy", "bob"],
         &["agent", "set-policy", "bob", "--sends-per-minute", "many"],

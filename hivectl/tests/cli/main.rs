@@ -21,6 +21,7 @@ mod play;
 mod questions;
 mod run;
 mod scene;
+mod schedules;
 mod schemas;
 mod stats;
 mod supervise;

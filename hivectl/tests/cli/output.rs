@@ -179,6 +179,7 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["dead-letters"], "no dead letters\n"),
         (&["questions"], "no questions\n"),
         (&["reminders"], "no reminders\n"),
+        (&["schedules"], "no schedules\n"),
         (&["loose-ends"], "no loose ends\n"),
         (&["search", "nothing"], "nothing found\n"),
     ] {

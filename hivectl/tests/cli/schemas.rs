@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::follow::Following;
 use super::hive::Hive;
 use super::output::{CHANGES, LOOKS, STATS, run_answered};
+use super::schedules;
 
 struct Schemas {
     validators: BTreeMap<String, Validator>,
@@ -168,7 +169,8 @@ async fn what_is_printed_fits_its_schema() {
     let mut schemas = Schemas::read();
     let (mut hive, empty) = (Hive::start().await, Hive::empty());
     let looks = LOOKS.into_iter().chain(STATS).chain(FURTHER);
-    for args in looks.clone().chain(CHANGES) {
+    let of_schedules = schedules::LOOKS.into_iter().chain(schedules::CHANGES);
+    for args in looks.clone().chain(CHANGES).chain(of_schedules.clone()) {
         let ran = empty.run(&[args, &["--json"]].concat()).await;
         // Commands that ask for confirmation are refused without a terminal.
         assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
@@ -207,6 +209,10 @@ async fn what_is_printed_fits_its_schema() {
     let restore = ["restore", copy.to_str().expect("text"), "--state-dir", state];
     schemas.check(&restore, &hive.run(&[&restore[..], &["--json"]].concat()).await.out);
     follows(&mut schemas, &mut hive).await;
+    let hive = Hive::scheduled().await;
+    for args in of_schedules {
+        schemas.check(args, &hive.run(&[args, &["--json"]].concat()).await.out);
+    }
     let hive = Hive::start().await;
     for args in CHANGES {
         let ran = run_answered(&hive, &[args, &["--json"]].concat()).await;

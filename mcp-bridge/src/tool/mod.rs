@@ -12,11 +12,13 @@ mod diagnostics;
 mod get_agent_meta;
 mod get_loose_ends;
 mod lifecycle;
+mod lines;
 mod list_agents;
 mod recipient;
 mod recv;
 mod remind;
 mod request_next_turn;
+mod scheduling;
 mod schema;
 mod send;
 mod set_status;
@@ -98,6 +100,11 @@ pub fn all() -> Vec<Offer> {
         offer::<approvals::set_policy::RequestSetPolicy>(),
         offer::<diagnostics::get_logs::GetLogs>(),
         offer::<diagnostics::get_host_journal::GetHostJournal>(),
+        offer::<scheduling::request::RequestSchedulePrompt>(),
+        offer::<scheduling::edit::EditSchedule>(),
+        offer::<scheduling::cancel::CancelSchedule>(),
+        offer::<scheduling::fire::FireScheduleNow>(),
+        offer::<scheduling::list::ListSchedules>(),
     ]
 }
 
@@ -106,7 +113,8 @@ pub fn all() -> Vec<Offer> {
 pub fn of_groups(groups: &BTreeSet<Group>) -> Vec<Offer> {
     let mut offers: Vec<Offer> =
         all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
-    if groups.contains(&Group::Approvals) {
+    // Schedules are asked for as approvals.
+    if groups.contains(&Group::Approvals) || groups.contains(&Group::Scheduling) {
         offers.iter_mut().for_each(cancel_loose_end::offer_approvals);
     }
     offers

@@ -64,12 +64,7 @@ impl Tool for Remind {
 fn due(delay_seconds: Option<u64>, at_unix_timestamp: Option<u64>) -> Result<Due, Refusal> {
     match (delay_seconds, at_unix_timestamp) {
         (Some(seconds), None) => schema::span("delay_seconds", seconds).map(Due::Delay),
-        (None, Some(seconds)) => match i64::try_from(seconds) {
-            Ok(seconds) => Ok(Due::DueTime(prost_types::Timestamp { seconds, nanos: 0 })),
-            Err(_) => {
-                Err(Refusal::arguments("at_unix_timestamp is too far ahead; it is in seconds"))
-            }
-        },
+        (None, Some(seconds)) => schema::unix("at_unix_timestamp", seconds).map(Due::DueTime),
         (None, None) => {
             Err(Refusal::arguments("it has no time: give delay_seconds or at_unix_timestamp"))
         }

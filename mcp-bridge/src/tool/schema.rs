@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::error::Refusal;
 
+/// The last second of the year 9999, the last one that the wire has.
+const UNIX_SECONDS_MAX: i64 = 253_402_300_799;
+
 /// Returns the schema of `T`, as short as possible.
 pub(super) fn input<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -88,6 +91,17 @@ pub(super) fn span(field: &str, seconds: u64) -> Result<prost_types::Duration, R
     }
 }
 
+/// Returns a time for the contract, which has its own limits; only a value that no calendar has, as
+/// one in milliseconds, is refused here.
+pub(super) fn unix(field: &str, seconds: u64) -> Result<prost_types::Timestamp, Refusal> {
+    match i64::try_from(seconds) {
+        Ok(seconds @ ..=UNIX_SECONDS_MAX) => Ok(prost_types::Timestamp { seconds, nanos: 0 }),
+        Ok(_) | Err(_) => {
+            Err(Refusal::arguments(format_args!("{field} is too far ahead; it is in seconds")))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -105,6 +119,16 @@ mod tests {
         assert_eq!(texts(json!(null)).expect("nothing"), None);
         for wrong in [json!([1]), json!({"a": 1}), json!(5), json!("[1]")] {
             assert!(texts(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn a_time_in_milliseconds_is_refused() {
+        let last = prost_types::Timestamp { seconds: UNIX_SECONDS_MAX, nanos: 0 };
+        assert_eq!(unix("at", 253_402_300_799), Ok(last));
+        for wrong in [253_402_300_800, u64::MAX] {
+            let refusal = unix("at", wrong).expect_err("it is refused");
+            assert!(refusal.sentence.starts_with("at is too far ahead; it is in seconds"));
         }
     }
 

@@ -72,6 +72,14 @@ async fn only_the_agents_groups_are_listed() {
     assert_eq!(listed(Some("lifecycle,meta")).await, [&meta[..], &lifecycle].concat());
     let diagnostics = ["get_logs", "get_host_journal"];
     assert_eq!(listed(Some("diagnostics")).await, diagnostics);
+    let scheduling = [
+        "request_schedule_prompt",
+        "edit_schedule",
+        "cancel_schedule",
+        "fire_schedule_now",
+        "list_schedules",
+    ];
+    assert_eq!(listed(Some("scheduling")).await, scheduling);
     assert!(listed(Some("")).await.is_empty());
 }
 

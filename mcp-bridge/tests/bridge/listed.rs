@@ -5,7 +5,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{self, stopped};
 
@@ -79,4 +79,19 @@ fn the_group_diagnostics_is_small() {
     let alone = answer(Some("diagnostics"));
     let bytes = alone.len() - frame("").len();
     assert!(bytes <= 900, "its tools have {bytes} bytes: {alone}");
+}
+
+#[test]
+fn the_group_scheduling_is_small_and_adds_a_kind_to_cancel() {
+    let alone = answer(Some("scheduling"));
+    let mut frame: Value = serde_json::from_str(&alone).expect("a frame is JSON");
+    let tools = frame["result"]["tools"].as_array_mut().expect("a list");
+    // A model does not see the hints for clients.
+    for tool in tools.iter_mut() {
+        tool.as_object_mut().expect("an object").remove("annotations").expect("hints");
+    }
+    let bytes: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+    assert!(bytes <= 2_000, "its tools have {bytes} bytes: {alone}");
+    let both = answer(Some("scheduling,inbox"));
+    assert!(both.contains(r#""enum":["question","reminder","approval"]"#), "{both}");
 }

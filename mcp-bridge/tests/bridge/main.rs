@@ -11,4 +11,5 @@ mod loose_ends;
 mod questions;
 mod restart;
 mod rig;
+mod schedules;
 mod tools;

@@ -2,9 +2,11 @@
 
 use hive_core::agent::{Policy, PolicyPart};
 use hive_core::effect::{ActionRun, Approval, Change, Effect, RunState};
+use hive_core::schedule::Terms;
 
 use super::agent::{masked_parts, policy, with_default_groups};
 use super::message::agent_name;
+use super::schedule::{change as change_schedule, changed as changed_schedule};
 use super::{FromWire, IntoWire, Invalid, required, required_as, same_values, value};
 use crate::v1;
 use crate::v1::effect::Effect as Wire;
@@ -35,6 +37,8 @@ impl IntoWire for Effect {
                 let args = args.into_iter().collect();
                 Wire::RunAction(v1::RunActionEffect { action, args })
             }
+            Self::CreateSchedule { terms } => Wire::CreateSchedule(terms.into_wire()),
+            Self::ChangeSchedule { id, edit } => Wire::ChangeSchedule(change_schedule(id, edit)),
         };
         v1::Effect { effect: Some(effect) }
     }
@@ -74,6 +78,17 @@ impl FromWire for Effect {
             Wire::RunAction(v1::RunActionEffect { action, args }) => {
                 let args = args.into_iter().collect();
                 Ok(Self::RunAction { action, args, preview: None })
+            }
+            Wire::CreateSchedule(create) => {
+                let terms = Terms::from_wire(create);
+                Ok(Self::CreateSchedule {
+                    terms: terms.map_err(|fault| fault.within("create_schedule"))?,
+                })
+            }
+            Wire::ChangeSchedule(change) => {
+                let (id, edit) =
+                    changed_schedule(change).map_err(|fault| fault.within("change_schedule"))?;
+                Ok(Self::ChangeSchedule { id, edit })
             }
         }
     }

@@ -120,6 +120,9 @@ constants! {
     span question_ttl_max = limits::QUESTION_TTL_MAX;
     span reminder_delay_max = limits::REMINDER_DELAY_MAX;
     count reminder_inline_bytes_max = limits::REMINDER_INLINE_BYTES_MAX;
+    span schedule_interval_min = limits::SCHEDULE_INTERVAL_MIN;
+    span schedule_late_min = limits::SCHEDULE_LATE_MIN;
+    count schedule_targets_max = limits::SCHEDULE_TARGETS_MAX;
     count published_loose_ends_max = limits::PUBLISHED_LOOSE_ENDS_MAX;
     count loose_end_labels_max = limits::LOOSE_END_LABELS_MAX;
     count loose_end_key_chars_max = limits::LOOSE_END_KEY_CHARS_MAX;

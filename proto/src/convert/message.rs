@@ -28,7 +28,8 @@ same_values!(
         Crashed,
         LoggedIn,
         Recovered,
-        ActionEnded
+        ActionEnded,
+        ScheduleEnded
     }
 );
 

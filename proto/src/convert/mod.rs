@@ -20,6 +20,7 @@ pub mod question;
 pub mod reason;
 pub mod reminder;
 pub mod request;
+pub mod schedule;
 pub mod settlement;
 pub mod time;
 mod trace;

@@ -4,6 +4,7 @@ mod command;
 mod conversation;
 mod effect;
 mod event;
+mod schedule;
 mod turn;
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
@@ -22,6 +23,7 @@ use proptest::sample::select;
 pub(super) use command::{command, order};
 pub(super) use conversation::{loose_end, question, reminder};
 pub(super) use event::event;
+pub(super) use schedule::schedule;
 pub(super) use turn::{park, tool_use, turn, usage};
 
 fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
@@ -111,6 +113,7 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
         SystemKind::LoggedIn,
         SystemKind::Recovered,
         SystemKind::ActionEnded,
+        SystemKind::ScheduleEnded,
     ])
 }
 

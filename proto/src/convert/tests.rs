@@ -15,6 +15,7 @@ use hive_core::park;
 use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
 use hive_core::reminder::{self, Reminder};
+use hive_core::schedule::Schedule;
 use hive_core::time::WallTime;
 use hive_core::tree::{Found, Kin};
 use hive_core::turn::{Kind, Outcome, Turn};
@@ -116,6 +117,11 @@ proptest! {
     #[test]
     fn questions(core in strategies::question()) {
         prop_assert_eq!(Question::from_wire(through_bytes(&core.clone().into_wire())), Ok(core));
+    }
+
+    #[test]
+    fn schedules(core in strategies::schedule()) {
+        prop_assert_eq!(Schedule::from_wire(through_bytes(&core.clone().into_wire())), Ok(core));
     }
 
     #[test]

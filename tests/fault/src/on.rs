@@ -27,6 +27,12 @@ pub enum Bug {
     VanishedForgiven,
     /// A reminder is not always marked when it fires: it fires exactly once.
     ReminderFiresTwice,
+    /// Due times while the broker was down are not counted: each is fired or counted once.
+    DowntimeUncounted,
+    /// A failed message of a schedule is superseded: it becomes a dead letter.
+    FailedFiringSuperseded,
+    /// A schedule is not always moved on when it fires: a due time fires once.
+    ScheduleFiresTwice,
     /// A question that has expired is answered: the deadline came first.
     AnswerAfterExpiry,
     /// A closed question is closed once more: a second closer changes nothing.
@@ -84,7 +90,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -93,6 +99,9 @@ impl Bug {
         Self::RateLimitUsesAttempt,
         Self::VanishedForgiven,
         Self::ReminderFiresTwice,
+        Self::DowntimeUncounted,
+        Self::FailedFiringSuperseded,
+        Self::ScheduleFiresTwice,
         Self::AnswerAfterExpiry,
         Self::TwoOutcomes,
         Self::RequestForgotten,

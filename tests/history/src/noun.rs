@@ -46,6 +46,7 @@ pub enum Kind {
     Recovered,
     /// An action has ended.
     ActionEnded,
+    ScheduleEnded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

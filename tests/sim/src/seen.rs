@@ -77,6 +77,7 @@ fn kind(kind: SystemKind) -> history::Kind {
         SystemKind::LoggedIn => Kind::LoggedIn,
         SystemKind::Recovered => Kind::Recovered,
         SystemKind::ActionEnded => Kind::ActionEnded,
+        SystemKind::ScheduleEnded => Kind::ScheduleEnded,
     }
 }
 

@@ -6,9 +6,9 @@
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::{
     AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest, Command,
-    CreateAgentRequest, CreateReminderRequest, EndTurnRequest, ReceiveMessagesRequest,
-    RetireAgentRequest, SendCommandRequest, SendMessageRequest, TurnKind, TurnOutcome, WakeRequest,
-    command,
+    CreateAgentRequest, CreateReminderRequest, CreateScheduleEffect, Effect, EndTurnRequest,
+    ReceiveMessagesRequest, RetireAgentRequest, SendCommandRequest, SendMessageRequest, TurnKind,
+    TurnOutcome, WakeRequest, command, effect,
 };
 
 use super::{fresh_id, process_token, to};
@@ -36,6 +36,25 @@ pub fn ask(target: &str, text: &str) -> AskQuestionRequest {
         text: text.to_owned(),
         ..AskQuestionRequest::default()
     }
+}
+
+/// A request for a schedule that sends this text to one agent in a day, and then each day.
+pub fn schedule(target: &str, body: &str) -> AskQuestionRequest {
+    let day = 24 * 3600;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.expect("after 1970").as_secs();
+    let create = CreateScheduleEffect {
+        body: body.to_owned(),
+        targets: vec![target.to_owned()],
+        first_time: Some(prost_types::Timestamp {
+            seconds: i64::try_from(now).expect("a time") + day,
+            nanos: 0,
+        }),
+        interval: Some(prost_types::Duration { seconds: day, nanos: 0 }),
+        ..CreateScheduleEffect::default()
+    };
+    let effect = Some(Effect { effect: Some(effect::Effect::CreateSchedule(create)) });
+    AskQuestionRequest { effect, ..ask("operator", "it is asked for") }
 }
 
 pub fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {

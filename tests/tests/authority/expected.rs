@@ -40,6 +40,9 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("QuestionService", "AnswerQuestion" | "CancelQuestion", _)
         | ("LooseEndService", "CancelLooseEnd", _) => Refused(Reason::QuestionNotFound),
         ("ReminderService", "CancelReminder", _) => Refused(Reason::ReminderNotFound),
+        ("ScheduleService", "FireSchedule" | "CancelSchedule", _) => {
+            Refused(Reason::ScheduleNotFound)
+        }
         ("LooseEndService", "ListLooseEnds", _) => Logged(Reason::NotYourChild),
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
         (_, _, Proof::Session) => Refused(Reason::SessionLost),
@@ -51,6 +54,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         }
         ("MessageService", "ListMessages" | "SearchMessages", _)
         | ("ReminderService", "ListReminders", _)
+        | ("ScheduleService", "ListSchedules", _)
         | ("InboxService", "GetInboxStatus" | "ListDeliveries", _)
         | ("TurnHistoryService", "ListTurns" | "GetTurnStats", _)
         | ("TopologyService", "WatchAgents", _)
@@ -106,6 +110,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         ("LifecycleService", _) => Some("lifecycle"),
         ("DiagnosticsService", _) => Some("diagnostics"),
         ("ActionService", _) => Some("approvals"),
+        ("ScheduleService", "FireSchedule" | "CancelSchedule") => Some("scheduling"),
         ("StatusService", "SetStatusText")
         | (
             "TopologyService",
@@ -115,6 +120,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         ("MessageService", "GetMessage" | "ListMessages" | "ListRecipients" | "SearchMessages")
         | ("QuestionService", "GetQuestion" | "ListQuestions" | "WatchQuestions")
         | ("ReminderService", "ListReminders")
+        | ("ScheduleService", "ListSchedules")
         | ("LooseEndService", "ReplaceLooseEnds")
         | ("TopologyService", "GetSelf")
         | ("StatusService", "ReportHarnessStatus")

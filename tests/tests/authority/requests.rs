@@ -121,6 +121,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             WatchEventsRequest { after_sequence: Some(0), agent, log_id: String::new() }
                 .encode_to_vec()
         }
+        ("ScheduleService", method) => of_schedule(method, things),
         ("LifecycleService", method) => lifecycle(method, &agent),
         ("ActionService", "GetActions") => GetActionsRequest {}.encode_to_vec(),
         ("DiagnosticsService", "GetLogs") => {
@@ -139,6 +140,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             let text = "it ended with exit code 1".to_owned();
             ReportHarnessRequest { name: agent, report, restart_count: 0, text }.encode_to_vec()
         }
+        ("AdminService", "PauseSchedule" | "ResumeSchedule") => of_schedule(row.method, things),
         ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
         ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest::default().encode_to_vec(),
         (service, method) => panic!("{service}.{method} is new: say here how it is called"),
@@ -207,6 +209,21 @@ fn open_things(method: &str, things: &Things) -> Vec<u8> {
             ReplaceLooseEndsRequest { request_id, label: "ci".to_owned(), loose_ends: vec![entry] }
                 .encode_to_vec()
         }
+        method => panic!("{method} is new: say here how it is called"),
+    }
+}
+
+fn of_schedule(method: &str, things: &Things) -> Vec<u8> {
+    let (request_id, schedule_id) = (fresh_id(), things.schedule);
+    match method {
+        "FireSchedule" => FireScheduleRequest { request_id, schedule_id }.encode_to_vec(),
+        "CancelSchedule" => CancelScheduleRequest { request_id, schedule_id }.encode_to_vec(),
+        "ListSchedules" => {
+            let agent = things.agent.clone();
+            ListSchedulesRequest { agent, ..ListSchedulesRequest::default() }.encode_to_vec()
+        }
+        "PauseSchedule" => PauseScheduleRequest { request_id, schedule_id }.encode_to_vec(),
+        "ResumeSchedule" => ResumeScheduleRequest { request_id, schedule_id }.encode_to_vec(),
         method => panic!("{method} is new: say here how it is called"),
     }
 }

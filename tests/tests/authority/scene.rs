@@ -11,10 +11,11 @@ use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
     AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse,
-    CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse, Refusal,
-    SendCommandResponse, SettleDeliveriesResponse, StartAgentRequest, StartNewSession,
-    StreamDeliveriesResponse, StreamMessagesResponse, TurnOutcome, settlement_result,
-    stream_deliveries_response, stream_messages_response,
+    CreateReminderResponse, EventKind, ListSchedulesRequest, ListSchedulesResponse,
+    NackDeliveryRequest, ReceiveMessagesResponse, Refusal, SendCommandResponse,
+    SettleDeliveriesResponse, StartAgentRequest, StartNewSession, StreamDeliveriesResponse,
+    StreamMessagesResponse, TurnOutcome, settlement_result, stream_deliveries_response,
+    stream_messages_response,
 };
 use hive_proto::{PROCESS_TOKEN_KEY, status};
 use hive_tests::rig::call::session as in_metadata;
@@ -58,6 +59,8 @@ pub(crate) struct Things {
     pub(crate) loose_end: u64,
     /// A reminder that it set.
     pub(crate) reminder: u64,
+    /// A schedule of it.
+    pub(crate) schedule: u64,
 }
 
 /// A text in every body that only its owner and the operator may see.
@@ -75,7 +78,8 @@ fn config() -> String {
     let with_groups = |name: &str| {
         let groups = hive_core::agent::TOOL_GROUPS;
         format!(
-            "[agents.{name}]\ntool_groups = {groups:?}\ncapabilities = [\"read_host_journal\"]\n"
+            "[agents.{name}]\ntool_groups = {groups:?}\ncapabilities = [\"read_host_journal\"]\n\
+             grants = [\"own_schedules\"]\n"
         )
     };
     let child = |parent: &str| {
@@ -165,7 +169,8 @@ impl Scene {
         .await
     }
 
-    /// Returns the same agent with questions and a reminder that only it and the operator know.
+    /// Returns the same agent with questions, a reminder and a schedule that only it and the
+    /// operator know.
     async fn with_open_things(&self, things: Things) -> Things {
         let by_owner = |method, request| {
             let row = TABLE.iter().find(|row| row.method == method).expect("a row");
@@ -176,12 +181,18 @@ impl Scene {
             let asked = by_owner("AskQuestion", ask).await.expect("asked");
             asked.decode::<AskQuestionResponse>().question.expect("a question").id
         };
+        let schedule = request::schedule(&things.agent, SECRET).encode_to_vec();
+        by_owner("AskQuestion", schedule).await.expect("granted");
+        let list = ListSchedulesRequest::default().encode_to_vec();
+        let listed = by_owner("ListSchedules", list).await.expect("listed");
+        let schedule = listed.decode::<ListSchedulesResponse>().schedules[0].id;
         let set = by_owner("CreateReminder", remind(SECRET).encode_to_vec()).await.expect("set");
         Things {
             owed: asked(&self.channel("operator"), &things.agent, SECRET).await,
             asked: to_operator().await,
             loose_end: to_operator().await,
             reminder: set.decode::<CreateReminderResponse>().reminder.expect("a reminder").id,
+            schedule,
             ..things.clone()
         }
     }

@@ -60,6 +60,8 @@ const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.QuestionService/CancelQuestion", Proof::ProcessWhileAttached),
     ("/hive.v1.ReminderService/CreateReminder", Proof::ProcessWhileAttached),
     ("/hive.v1.ReminderService/CancelReminder", Proof::ProcessWhileAttached),
+    ("/hive.v1.ScheduleService/FireSchedule", Proof::ProcessWhileAttached),
+    ("/hive.v1.ScheduleService/CancelSchedule", Proof::ProcessWhileAttached),
     ("/hive.v1.LooseEndService/CancelLooseEnd", Proof::ProcessWhileAttached),
     ("/hive.v1.TurnService/Attach", Proof::Session),
     ("/hive.v1.TurnService/AckCommand", Proof::Session),

@@ -75,6 +75,10 @@ fn filters(rpc: &str, broadcast: u64) -> (Vec<u8>, Option<Vec<u8>>) {
             ListRemindersRequest::default().encode_to_vec(),
             Some(ListRemindersRequest { states: vec![1, 2], ..Default::default() }.encode_to_vec()),
         ),
+        "ListSchedules" => (
+            ListSchedulesRequest::default().encode_to_vec(),
+            Some(ListSchedulesRequest { states: vec![1, 2], ..Default::default() }.encode_to_vec()),
+        ),
         "ListLooseEnds" => (
             ListLooseEndsRequest::default().encode_to_vec(),
             Some(ListLooseEndsRequest { agent: text("ada"), ..Default::default() }.encode_to_vec()),
@@ -197,7 +201,8 @@ struct Scene {
 impl Scene {
     async fn set() -> Self {
         let mut rig = Rig::new(
-            "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\nparent = \"ada\"\n[agents.dan]\nparent = \"ada\"\n",
+            "[agents.ada]\ntool_groups = [\"messaging\", \"inbox\", \"meta\", \"scheduling\"]\n\
+             grants = [\"own_schedules\"]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\nparent = \"ada\"\n[agents.dan]\nparent = \"ada\"\n",
         );
         let mut broker = rig.broker_command();
         broker.arg("--agents-dir").arg(rig.path("agents"));
@@ -222,6 +227,8 @@ impl Scene {
         self.operator.send("bob", "work").await;
         let (begun, _) = self.harness.begin().await;
         self.harness.end(begun.turn.expect("a turn").id, TurnOutcome::Ok).await;
+        // A schedule is asked for by a question, and the newest question is the one below.
+        did(&self.ada.channel(), &request::schedule("ada", "later")).await;
         self.ada.ask("cyd", "needle?").await;
         let due = Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 });
         did(&self.ada.channel(), &request::remind("later", due)).await;

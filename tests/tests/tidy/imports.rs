@@ -113,7 +113,7 @@ const SUPERVISE_ORDER: [&str; 14] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 27] = [
+const ENGINE_ORDER: [&str; 28] = [
     "error",
     "background",
     "declared",
@@ -132,6 +132,7 @@ const ENGINE_ORDER: [&str; 27] = [
     "wait",
     "mail",
     "turn",
+    "schedule",
     "operator",
     "approval",
     "action",

@@ -44,7 +44,7 @@ pub(super) fn plan(
         None => {}
     }
     changes.push(runs("timeout", &format!("{} s", action.timeout.as_secs())));
-    Ok(Plan { key: None, changes })
+    Ok(Plan { key: None, changes, narrows: false })
 }
 
 /// Returns the preview of an action with these arguments.

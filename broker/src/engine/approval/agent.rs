@@ -37,7 +37,7 @@ pub(super) fn plan<A: Agents>(
         let field = format!("{name}.model");
         changes.push(change(&field, &row.model, model, lack_of_model(asker, model)));
     }
-    Ok(Plan { key: Some(row.key), changes })
+    Ok(Plan { key: Some(row.key), changes, narrows: false })
 }
 
 pub(super) fn apply(

@@ -76,7 +76,7 @@ pub(super) fn plan<A: Agents>(
             changes.push(change(&field, "", &value(part, policy, limits), exceeds));
         }
     }
-    Ok(Plan { key: None, changes })
+    Ok(Plan { key: None, changes, narrows: false })
 }
 
 pub(super) fn apply(tx: &Tx<'_>, approved: Approved<'_>, create: &Create) -> Result<(), Refusal> {

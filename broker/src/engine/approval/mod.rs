@@ -11,13 +11,14 @@ mod create;
 mod policy;
 mod retire;
 mod rights;
+mod schedule;
 mod texts;
 
 use std::borrow::Borrow as _;
 use std::sync::Arc;
 
 use hive_core::action::{Actions, GRANT_PREFIX};
-use hive_core::agent::CREATE_AGENT;
+use hive_core::agent::{CREATE_AGENT, OWN_SCHEDULES};
 use hive_core::effect::{ActionRun, Change, Effect};
 use hive_core::id::QuestionId;
 use hive_core::limits::Limits;
@@ -42,6 +43,8 @@ struct Plan {
     pub(crate) key: Option<AgentKey>,
     /// The changed values.
     pub(crate) changes: Vec<Change>,
+    /// Whether it only narrows what the operator has approved before, and so needs no approval.
+    pub(crate) narrows: bool,
 }
 
 /// Who approved an effect.
@@ -70,6 +73,8 @@ pub(crate) struct Approvals {
     limits: Arc<Limits>,
     log_id: Arc<str>,
     actions: Arc<Actions>,
+    /// The time by which due times of schedules are in the past.
+    now: WallTime,
 }
 
 impl Engine {
@@ -78,6 +83,7 @@ impl Engine {
             limits: Arc::clone(&self.limits),
             log_id: Arc::clone(&self.log_id),
             actions: Arc::clone(&self.actions),
+            now: self.clock.now().wall,
         }
     }
 }
@@ -109,12 +115,30 @@ impl Approvals {
             Effect::RunAction { action, args, preview } => {
                 action::plan(&self.actions, asker, action, args, preview.as_deref())
             }
+            Effect::CreateSchedule { terms } => {
+                schedule::plan_create(conn, limits, asker, terms, self.now)
+            }
+            Effect::ChangeSchedule { id, edit } => {
+                schedule::plan_change(conn, limits, asker, *id, edit, self.now)
+            }
         }
     }
 
-    /// Makes the change.
-    fn apply(&self, tx: &Tx<'_>, approved: Approved<'_>, effect: &Effect) -> Result<(), Refusal> {
+    /// Makes the change; returns what it has made that has a number of its own.
+    fn apply(
+        &self,
+        tx: &Tx<'_>,
+        approved: Approved<'_>,
+        effect: &Effect,
+    ) -> Result<Option<Change>, Refusal> {
         match effect {
+            Effect::CreateSchedule { terms } => {
+                let id = schedule::create(tx, approved, terms)?;
+                return Ok(Some(change("schedule.id", "", &id.to_string(), String::new())));
+            }
+            Effect::ChangeSchedule { id, edit } => {
+                schedule::apply_change(tx, &self.limits, approved, *id, edit)
+            }
             Effect::CreateAgent { name, role, model, policy } => {
                 let wanted = create::wanted(approved.asker, name, role, model, policy)?;
                 create::apply(tx, approved, &wanted)
@@ -127,11 +151,12 @@ impl Approvals {
                 policy::apply(tx, approved, name, policy, parts)
             }
             Effect::RunAction { .. } => action::apply(tx, approved.id),
-        }
+        }?;
+        Ok(None)
     }
 
     fn digest(&self, id: QuestionId, effect: &Effect, plan: &Plan) -> String {
-        let Plan { key, changes } = plan;
+        let Plan { key, changes, narrows: _ } = plan;
         Etags::new(&self.log_id).of_values(&(
             "diff",
             id.get(),
@@ -215,7 +240,7 @@ impl Effects for Approvals {
         id: QuestionId,
         effect: &Effect,
         short: Option<Shortage>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Change>, Refusal> {
         self.apply(tx, Approved { id, asker, who: &asker.name, short }, effect)
     }
 
@@ -242,17 +267,23 @@ impl Effects for Approvals {
         if *given != self.digest(id, effect, &plan) {
             return Err(QuestionError::DiffChanged { id }.into());
         }
-        self.apply(tx, Approved { id, asker: &asker, who, short: reply.short }, effect)?;
-        Ok(questions::set_changes(tx, id, &plan.changes)?)
+        let approved = Approved { id, asker: &asker, who, short: reply.short };
+        let mut changes = plan.changes;
+        changes.extend(self.apply(tx, approved, effect)?);
+        Ok(questions::set_changes(tx, id, &changes)?)
     }
 }
 
-/// Returns whether the grants of the asker allow an effect: it has one for it, and nothing in the
-/// effect exceeds what the asker has.
+/// Returns whether an effect needs no approval: it only narrows what was approved, or the asker has
+/// a grant for it, and nothing in it exceeds what the asker has.
 fn granted(asker: &AgentRow, effect: &Effect, plan: &Plan) -> bool {
+    if plan.narrows {
+        return true;
+    }
     let grant = match effect {
         Effect::CreateAgent { .. } => CREATE_AGENT,
         Effect::RunAction { action, .. } => &format!("{GRANT_PREFIX}{action}"),
+        Effect::CreateSchedule { .. } | Effect::ChangeSchedule { .. } => OWN_SCHEDULES,
         Effect::RetireAgent { .. } | Effect::SetAgent { .. } | Effect::SetPolicy { .. } => {
             return false;
         }

@@ -32,7 +32,7 @@ pub(super) fn plan<A: Agents>(
         let field = format!("{name}.policy.{}", part.name());
         change(&field, &before, &after, rights.lack_of(part, wanted))
     });
-    Ok(Plan { key: Some(row.key), changes: changes.collect() })
+    Ok(Plan { key: Some(row.key), changes: changes.collect(), narrows: false })
 }
 
 pub(super) fn apply(

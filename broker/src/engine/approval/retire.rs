@@ -36,7 +36,7 @@ pub(super) fn plan<A: Agents>(
         let after = format!("below {}", asker.name);
         changes.push(change("children", &before, &after, String::new()));
     }
-    Ok(Plan { key: Some(row.key), changes })
+    Ok(Plan { key: Some(row.key), changes, narrows: false })
 }
 
 pub(super) fn apply(tx: &Tx<'_>, limits: &Limits, name: &AgentName) -> Result<(), Refusal> {

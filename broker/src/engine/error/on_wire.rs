@@ -12,7 +12,8 @@ use hive_core::reason::Reason;
 use hive_core::refused::Refused;
 
 use super::{
-    AgentError, HarnessError, MailError, QuestionError, Refusal, ReminderError, TurnError,
+    AgentError, HarnessError, MailError, QuestionError, Refusal, ReminderError, ScheduleError,
+    TurnError,
 };
 use crate::store::StoreError;
 use crate::store::backup::CopyError;
@@ -159,6 +160,20 @@ impl QuestionError {
     }
 }
 
+impl ScheduleError {
+    fn on_wire(&self) -> Refused {
+        match self {
+            Self::NotFound { id } => of(Reason::ScheduleNotFound).with("schedule_id", id),
+            Self::WrongState { id, state } => {
+                of(Reason::WrongState).with("schedule_id", id).with("state", word(state))
+            }
+            Self::Limit { open, max } => {
+                of(Reason::ScheduleLimit).with("count", open).with("limit", max)
+            }
+        }
+    }
+}
+
 impl ReminderError {
     fn on_wire(&self) -> Refused {
         match self {
@@ -196,6 +211,7 @@ impl Refusal {
             Self::Mail(error) => error.on_wire(),
             Self::Question(error) => error.on_wire(),
             Self::Reminder(error) => error.on_wire(),
+            Self::Schedule(error) => error.on_wire(),
             Self::Field { field, .. } => of(Reason::FieldInvalid).in_field(field),
             Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, id } => {
                 of(Reason::ReminderNotFound).with("reminder_id", id)

@@ -230,7 +230,8 @@ fn is_named(me: &AgentRow, recipient: &str) -> bool {
     allowed.is_empty() || allowed.iter().any(|name| name == recipient)
 }
 
-fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
+/// Returns the refusal of a recipient that the policy of an agent does not allow.
+pub(crate) fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
     let mut allowed = me.policy.allowed_recipients.clone();
     allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
     MailError::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }.into()

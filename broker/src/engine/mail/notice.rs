@@ -94,6 +94,7 @@ fn is_of_state(kind: SystemKind) -> bool {
         | SystemKind::QuestionCancelled
         | SystemKind::Reminder
         | SystemKind::ActionEnded
+        | SystemKind::ScheduleEnded
         | SystemKind::Problem => false,
     }
 }

@@ -10,6 +10,7 @@ use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Facts;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::message::{Origin, Recipient};
+use hive_core::name::AgentName;
 use hive_core::trace::Traced;
 
 use super::admission::{Admission, check_body};
@@ -165,6 +166,21 @@ fn origin(caller: &Caller) -> Origin {
         Caller::Agent(name) => Origin::Agent(name.clone()),
         Caller::Operator(name) => Origin::Operator(name.as_str().to_owned()),
     }
+}
+
+/// Sends a message of a schedule in the name of its owner.
+pub(crate) fn write_scheduled(
+    tx: &Tx<'_>,
+    owner: &AgentRow,
+    to: &AgentRow,
+    body: &str,
+) -> Result<MessageId, Refusal> {
+    let name = AgentName::parse(&owner.name)
+        .map_err(|_| Refusal::Fault("a row of an agent has no agent's name"))?;
+    let recipient = Addressee { key: to.key, name: to.name.clone() };
+    let send = Send::new(Recipient::Everyone, body);
+    let sent = Sent { turn: None, traced: trace::span(tx, None) };
+    write(tx, &Origin::Agent(name), owner, To::One(to.key), &[recipient], &send, sent)
 }
 
 /// Where a message is sent.

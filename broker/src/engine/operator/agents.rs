@@ -17,6 +17,7 @@ use super::etag::{Etags, Target};
 use super::policy;
 use crate::engine::mail::settle;
 use crate::engine::mail::{question, reminder};
+use crate::engine::schedule;
 use crate::engine::turn::end::end_open_turns;
 use crate::engine::{Engine, Refusal, actor};
 use crate::files::Shortage;
@@ -213,6 +214,7 @@ pub(crate) fn retire(
     }
     question::retire(tx, limits, row)?;
     reminder::retire(tx, row)?;
+    schedule::retire(tx, limits, row)?;
     crate::store::loose_end::clear(tx, row.key)?;
     agents::clear_session(tx, row.key)?;
     tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));

@@ -5,15 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hive_core::agent::Source;
+use hive_core::agent::{OWN_SCHEDULES, SCHEDULING};
 use hive_core::command::Kind as Asked;
 use hive_core::delivery::RedeliveryCause;
+use hive_core::effect::Effect;
 use hive_core::event::{
     AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Event, Facts,
-    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, ReminderSet, Settler,
-    TurnBegun, TurnEnded,
+    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, ReminderSet, ScheduleChange,
+    ScheduleChanged, ScheduleCreated, ScheduleEnded, ScheduleFired, Settler, TurnBegun, TurnEnded,
 };
-use hive_core::id::CommandId;
+use hive_core::id::{CommandId, ScheduleId};
+use hive_core::schedule::Edit;
 
 use super::*;
 use crate::engine::declared::Declared;
@@ -202,10 +205,52 @@ async fn commands_changes_refusals_and_reminders_tell_their_values() {
     assert_eq!(facts(&events), told);
 }
 
+/// Has a schedule created, changed, paused, resumed, fired and ended.
+async fn scheduled() -> (Hive, ScheduleId) {
+    let hive = Hive::new(&["bob"]).await;
+    let mut policy = Policy::default();
+    policy.tool_groups.push(SCHEDULING.to_owned());
+    policy.grants.push(OWN_SCHEDULES.to_owned());
+    hive.create("alice", None, policy).await;
+    let id = hive.scheduled("alice", hive.daily(&["bob"])).await;
+    let edit = Edit { body: Some("More.".to_owned()), ..Edit::default() };
+    hive.request_effect("alice", Effect::ChangeSchedule { id, edit }).await.expect("granted");
+    let engine = hive.engine();
+    let operator = || caller("operator");
+    engine.pause_schedule(operator(), hive.request("PauseSchedule"), id).await.expect("paused");
+    let resumed = engine.resume_schedule(operator(), hive.request("ResumeSchedule"), id).await;
+    resumed.expect("resumed");
+    hive.pass(24 * 3600);
+    hive.sweep_schedules().await;
+    let ended = engine.cancel_schedule(actor("alice"), hive.request("CancelSchedule"), id).await;
+    ended.expect("ended");
+    (hive, id)
+}
+
+#[tokio::test]
+async fn schedules_tell_their_numbers_and_what_changed() {
+    let (hive, schedule_id) = scheduled().await;
+    let changed = |change| Facts::from(ScheduleChanged { schedule_id, change });
+    let told = [
+        ScheduleCreated { schedule_id }.into(),
+        changed(ScheduleChange::Edited),
+        changed(ScheduleChange::Paused),
+        changed(ScheduleChange::Resumed),
+        ScheduleFired { schedule_id }.into(),
+        ScheduleEnded { schedule_id }.into(),
+    ];
+    let created = |_| AgentCreated { source: Source::Runtime }.into();
+    let created: Vec<Facts> = ["bob", "alice"].map(created).into();
+    let mut events = hive.events().await;
+    // The approvals are acknowledged, because the grant has decided them.
+    events.retain(|event| event.kind() != EventKind::DeliveryAcked);
+    assert_eq!(facts(&events), [created, told.into()].concat());
+}
+
 #[tokio::test]
 async fn every_kind_with_facts_is_in_a_scenario_here() {
     let mut seen = BTreeSet::new();
-    for hive in [consumed().await.0, ran().await.0, operated().await.0] {
+    for hive in [consumed().await.0, ran().await.0, operated().await.0, scheduled().await.0] {
         seen.extend(hive.events().await.iter().map(|event| format!("{:?}", event.kind())));
     }
     let missing: Vec<&EventKind> = EventKind::ALL

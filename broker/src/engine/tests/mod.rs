@@ -47,6 +47,8 @@ mod reminders;
 mod rerun;
 mod restored;
 mod retention;
+mod schedule_times;
+mod schedules;
 mod search;
 mod send;
 mod send_streams;

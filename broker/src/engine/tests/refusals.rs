@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::delivery::State;
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::reason::{Reason, Retry};
-use hive_core::{loose_end, question, reminder};
+use hive_core::{loose_end, question, reminder, schedule};
 
 use crate::engine::Refusal;
 use crate::engine::error::{
-    AgentError, HarnessError, MailError, QuestionError, ReminderError, TurnError,
+    AgentError, HarnessError, MailError, QuestionError, ReminderError, ScheduleError, TurnError,
 };
 use crate::files::Budget;
 use crate::store::StoreError;
@@ -111,7 +111,14 @@ fn open_things() -> Vec<Refusal> {
         ReminderError::Closed { id: reminder, state: reminder::State::Fired },
         ReminderError::Limit { pending: 50, max: 50 },
     ];
-    questions.map(Refusal::from).into_iter().chain(reminders.map(Refusal::from)).collect()
+    let id = ScheduleId::new(7).expect("an id");
+    let schedules = [
+        ScheduleError::NotFound { id },
+        ScheduleError::WrongState { id, state: schedule::State::Ended },
+        ScheduleError::Limit { open: 20, max: 20 },
+    ];
+    let reminders = reminders.map(Refusal::from).into_iter().chain(schedules.map(Refusal::from));
+    questions.map(Refusal::from).into_iter().chain(reminders).collect()
 }
 
 fn calls() -> Vec<Refusal> {
@@ -165,7 +172,7 @@ fn samples() -> Vec<Refusal> {
 /// Returns the names of a refusal's variants: its noun, and the kind in it.
 fn variant(refusal: &Refusal) -> String {
     let shown = format!("{refusal:?}");
-    let is_noun = ["Agent(", "Turn(", "Harness(", "Mail(", "Question(", "Reminder("]
+    let is_noun = ["Agent(", "Turn(", "Harness(", "Mail(", "Question(", "Reminder(", "Schedule("]
         .iter()
         .any(|noun| shown.starts_with(noun));
     let words = shown.split(|c: char| !c.is_alphanumeric());
@@ -176,7 +183,7 @@ fn variant(refusal: &Refusal) -> String {
 fn each_kind_of_refusal_has_a_sample() {
     let source = include_str!("../error.rs");
     let kinds = source.matches("#[error(").count();
-    // The six nouns are no kinds of their own, they have some.
+    // The seven nouns are no kinds of their own, they have some.
     let nouns = source.matches("#[error(transparent)]").count() - 1;
     let sampled: BTreeSet<String> = samples().iter().map(variant).collect();
     assert_eq!(sampled.len(), kinds - nouns, "add the new one: {sampled:#?}");

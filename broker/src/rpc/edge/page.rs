@@ -5,7 +5,7 @@
 //! the last row of a page by its key, so a page costs no more the further it is from the begin, and
 //! added rows neither repeat nor hide another.
 
-use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX};
 use hive_proto::convert::Invalid;
 use hive_proto::convert::page::{FIELD, List, Place, Token};
@@ -55,7 +55,7 @@ macro_rules! ids {
     )+};
 }
 
-ids!(MessageId, QuestionId, ReminderId, TurnId);
+ids!(MessageId, QuestionId, ReminderId, ScheduleId, TurnId);
 
 impl Cursor for String {
     fn place(self) -> Place {
@@ -134,6 +134,7 @@ paged! {
     ListQuestionsRequest: QuestionId, USUAL;
     ListRecipientsRequest: String, USUAL;
     ListRemindersRequest: ReminderId, USUAL;
+    ListSchedulesRequest: ScheduleId, USUAL;
     ListTurnsRequest: TurnId, USUAL;
     SearchMessagesRequest: u64, SEARCH;
 }

@@ -70,6 +70,7 @@ identified! {
     RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
     SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
     StopAgentRequest, WakeRequest, StartChildRequest, StopChildRequest, RestartChildRequest,
+    FireScheduleRequest, CancelScheduleRequest, PauseScheduleRequest, ResumeScheduleRequest,
 }
 
 /// Returns the caller of a command, its key, and its message without the id.
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn the_stored_names_of_rpcs_stay() {
         let names = "AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge \
-            ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake StartChild StopChild RestartChild";
+            ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake StartChild StopChild RestartChild FireSchedule CancelSchedule PauseSchedule ResumeSchedule";
         assert_eq!(NAMES.join(" "), names);
     }
 }

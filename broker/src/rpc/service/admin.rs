@@ -11,6 +11,7 @@ use hive_proto::v1::command::Command as WireOrder;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::schedule::schedule_id;
 use crate::engine::background::TaskStatus;
 use crate::engine::launch::wanted::Wish;
 use crate::engine::operator::agents::Create;
@@ -314,6 +315,26 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::CheckIntegrityResponse>, Status> {
         let Checked { problems, pages } = self.engine.check_integrity().await?;
         Ok(Response::new(v1::CheckIntegrityResponse { problems, page_count: pages }))
+    }
+
+    async fn pause_schedule(
+        &self,
+        request: Request<v1::PauseScheduleRequest>,
+    ) -> Result<Response<v1::PauseScheduleResponse>, Status> {
+        let (caller, key, pause) = request::command(request)?;
+        let id = schedule_id(pause.schedule_id)?;
+        let schedule = self.engine.pause_schedule(caller, key, id).await?;
+        Ok(Response::new(v1::PauseScheduleResponse { schedule: Some(schedule.into_wire()) }))
+    }
+
+    async fn resume_schedule(
+        &self,
+        request: Request<v1::ResumeScheduleRequest>,
+    ) -> Result<Response<v1::ResumeScheduleResponse>, Status> {
+        let (caller, key, resume) = request::command(request)?;
+        let id = schedule_id(resume.schedule_id)?;
+        let schedule = self.engine.resume_schedule(caller, key, id).await?;
+        Ok(Response::new(v1::ResumeScheduleResponse { schedule: Some(schedule.into_wire()) }))
     }
 
     async fn drain(

@@ -23,6 +23,7 @@ mod message;
 mod question;
 mod reminder;
 mod resting;
+mod schedule;
 mod sends;
 mod server_info;
 mod settlement;

@@ -59,7 +59,9 @@ impl Rpc {
             Effect::RetireAgent { .. }
             | Effect::SetAgent { .. }
             | Effect::SetPolicy { .. }
-            | Effect::RunAction { .. } => (None, None),
+            | Effect::RunAction { .. }
+            | Effect::CreateSchedule { .. }
+            | Effect::ChangeSchedule { .. } => (None, None),
         }
     }
 
@@ -88,7 +90,11 @@ impl Rpc {
         match effect {
             Effect::CreateAgent { name, .. } => self.reconcile_socket(name, seat).await,
             Effect::RetireAgent { name } => self.close_retired(name, false).await,
-            Effect::SetAgent { .. } | Effect::SetPolicy { .. } | Effect::RunAction { .. } => Ok(()),
+            Effect::SetAgent { .. }
+            | Effect::SetPolicy { .. }
+            | Effect::RunAction { .. }
+            | Effect::CreateSchedule { .. }
+            | Effect::ChangeSchedule { .. } => Ok(()),
         }
     }
 

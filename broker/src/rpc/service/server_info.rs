@@ -20,6 +20,7 @@ const CAPABILITIES: v1::Capabilities = v1::Capabilities {
     search: true,
     login_dialogues: true,
     backups: true,
+    schedules: true,
 };
 
 #[tonic::async_trait]

@@ -91,6 +91,15 @@ const RULES: &[&str] = &[
      JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1",
     "SELECT format('reminder %d is pending, and `%s` is retired', r.id, a.name) FROM reminder r JOIN agent a ON a.id = r.agent_id \
      WHERE r.state = 1 AND a.retired = 1",
+    // Schedules, and their targets.
+    "SELECT format('schedule %d has not ended, and `%s` is retired', s.id, a.name) FROM schedule s JOIN agent a ON a.id = s.owner_id \
+     WHERE s.state <> 3 AND a.retired = 1",
+    "SELECT format('schedule %d has not ended, and has no target', s.id) FROM schedule s \
+     WHERE s.state <> 3 AND NOT EXISTS (SELECT 1 FROM schedule_target t WHERE t.schedule_id = s.id)",
+    "SELECT format('`%s` is a target of schedule %d, and is retired', a.name, s.id) FROM schedule s \
+     JOIN schedule_target t ON t.schedule_id = s.id JOIN agent a ON a.id = t.agent_id WHERE s.state <> 3 AND a.retired = 1",
+    "SELECT format('schedule %d does not exist, and has a target', t.schedule_id) FROM schedule_target t \
+     WHERE NOT EXISTS (SELECT 1 FROM schedule s WHERE s.id = t.schedule_id)",
     // A span is a trace, an id and flags, and mostly a parent.
     "SELECT format('message %d has a trace context of %d bytes', id, octet_length(traceparent)) FROM message \
      WHERE traceparent IS NOT NULL AND octet_length(traceparent) NOT IN (25, 33)",
@@ -116,13 +125,14 @@ const RULES: &[&str] = &[
 ];
 
 /// Tables whose ids are of the hive's one sequence, with a name for their rows.
-const NUMBERED: [(&str, &str); 6] = [
+const NUMBERED: [(&str, &str); 7] = [
     ("message", "a message"),
     ("turn", "a turn"),
     ("command", "a command"),
     ("question", "a question"),
     ("reminder", "a reminder"),
     ("published_loose_end", "a loose end"),
+    ("schedule", "a schedule"),
 ];
 
 /// The result of a check.

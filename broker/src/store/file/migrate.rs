@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sql/0016_launcher.sql"),
     include_str!("sql/0017_approvals.sql"),
     include_str!("sql/0018_actions.sql"),
+    include_str!("sql/0019_schedules.sql"),
 ];
 
 /// The schema of a new database. To run all migrations would take longer than all else of a first
@@ -38,7 +39,7 @@ const MIGRATIONS: &[&str] = &[
 const SCHEMA: &str = include_str!("sql/schema.sql");
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 18;
+pub const SCHEMA_VERSION: u32 = 19;
 
 /// Where a database file has its `user_version` (SQLite's file format, the database header).
 const VERSION_AT: u64 = 60;

@@ -14,6 +14,8 @@ use crate::store::file::mark;
 const QUESTIONS_FROM: u32 = 2;
 /// The first schema version with pages of events.
 const EVENT_PAGES_FROM: u32 = 12;
+/// The first schema version with schedules.
+const SCHEDULES_FROM: u32 = 19;
 
 /// The numbers that were assigned last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +39,14 @@ impl Numbers {
             "SELECT max(id) FROM question",
             "SELECT max(id) FROM reminder",
             "SELECT max(id) FROM published_loose_end",
+            "SELECT max(id) FROM schedule",
         ];
-        let ids = if version >= QUESTIONS_FROM { &ids[..] } else { &ids[..4] };
+        let known = match version {
+            SCHEDULES_FROM.. => ids.len(),
+            QUESTIONS_FROM.. => 7,
+            0.. => 4,
+        };
+        let ids = &ids[..known];
         let newest_event = if version >= EVENT_PAGES_FROM {
             "SELECT max(last) FROM event_page"
         } else {

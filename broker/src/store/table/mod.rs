@@ -9,6 +9,7 @@
 //! | `event`, `log` | the event log, and its identity |
 //! | `level` | the numbers of all inboxes, for metrics |
 //! | `action_run` | runs of approved actions |
+//! | `schedule` | schedules and their targets |
 //! | `attention`, `retention` | the operator outbox, and pruning |
 
 pub mod action_run;
@@ -28,6 +29,7 @@ pub mod question;
 pub mod reminder;
 pub mod request;
 pub mod retention;
+pub mod schedule;
 pub mod stream;
 pub mod traced;
 pub mod tree;

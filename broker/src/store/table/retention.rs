@@ -137,6 +137,13 @@ pub fn prune(
     let event_pages = change(tx, sql, (cutoffs.history.0, rows, now, EVENTS_MAX))?;
     run(tx, "DELETE FROM command WHERE close_time < ?1", [cutoffs.history.0])?;
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
+    let ended = "SELECT id FROM schedule WHERE state = 3 AND end_time < ?1";
+    run(
+        tx,
+        &format!("DELETE FROM schedule_target WHERE schedule_id IN ({ended})"),
+        [cutoffs.history.0],
+    )?;
+    run(tx, "DELETE FROM schedule WHERE state = 3 AND end_time < ?1", [cutoffs.history.0])?;
     let message = messages(tx, cutoffs, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
     if message.is_none() && turn.is_none() && event_pages == 0 && requests.next == Place::End {

@@ -16,6 +16,8 @@ call!(ReleaseDeliveryRequest, ReleaseDeliveryResponse, "/hive.v1.AdminService/Re
 call!(SendCommandRequest, SendCommandResponse, "/hive.v1.AdminService/SendCommand", request_id);
 call!(GetBrokerStatusRequest, GetBrokerStatusResponse, "/hive.v1.AdminService/GetBrokerStatus");
 call!(CheckIntegrityRequest, CheckIntegrityResponse, "/hive.v1.AdminService/CheckIntegrity");
+call!(PauseScheduleRequest, PauseScheduleResponse, "/hive.v1.AdminService/PauseSchedule", request_id);
+call!(ResumeScheduleRequest, ResumeScheduleResponse, "/hive.v1.AdminService/ResumeSchedule", request_id);
 call!(DrainRequest, DrainResponse, "/hive.v1.AdminService/Drain");
 call!(GetLogsRequest, GetLogsResponse, "/hive.v1.DiagnosticsService/GetLogs");
 call!(GetHostJournalRequest, GetHostJournalResponse, "/hive.v1.DiagnosticsService/GetHostJournal");
@@ -48,6 +50,9 @@ call!(ListQuestionsRequest, ListQuestionsResponse, "/hive.v1.QuestionService/Lis
 call!(CreateReminderRequest, CreateReminderResponse, "/hive.v1.ReminderService/CreateReminder", request_id);
 call!(CancelReminderRequest, CancelReminderResponse, "/hive.v1.ReminderService/CancelReminder", request_id);
 call!(ListRemindersRequest, ListRemindersResponse, "/hive.v1.ReminderService/ListReminders");
+call!(FireScheduleRequest, FireScheduleResponse, "/hive.v1.ScheduleService/FireSchedule", request_id);
+call!(CancelScheduleRequest, CancelScheduleResponse, "/hive.v1.ScheduleService/CancelSchedule", request_id);
+call!(ListSchedulesRequest, ListSchedulesResponse, "/hive.v1.ScheduleService/ListSchedules");
 call!(GetServerInfoRequest, GetServerInfoResponse, "/hive.v1.ServerInfoService/GetServerInfo");
 call!(SetStatusTextRequest, SetStatusTextResponse, "/hive.v1.StatusService/SetStatusText", request_id);
 call!(GetSelfRequest, GetSelfResponse, "/hive.v1.TopologyService/GetSelf");

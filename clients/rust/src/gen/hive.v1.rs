@@ -1230,6 +1230,8 @@ pub enum SystemKind {
     Recovered = 15,
     /// An action that the agent asked for has ended; the body has the end of its output.
     ActionEnded = 16,
+    /// A schedule of the agent has ended without its doing.
+    ScheduleEnded = 17,
 }
 impl SystemKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1255,6 +1257,7 @@ impl SystemKind {
             Self::LoggedIn => "SYSTEM_KIND_LOGGED_IN",
             Self::Recovered => "SYSTEM_KIND_RECOVERED",
             Self::ActionEnded => "SYSTEM_KIND_ACTION_ENDED",
+            Self::ScheduleEnded => "SYSTEM_KIND_SCHEDULE_ENDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1277,6 +1280,7 @@ impl SystemKind {
             "SYSTEM_KIND_LOGGED_IN" => Some(Self::LoggedIn),
             "SYSTEM_KIND_RECOVERED" => Some(Self::Recovered),
             "SYSTEM_KIND_ACTION_ENDED" => Some(Self::ActionEnded),
+            "SYSTEM_KIND_SCHEDULE_ENDED" => Some(Self::ScheduleEnded),
             _ => None,
         }
     }
@@ -1528,6 +1532,133 @@ pub struct LoginEnd {
     /// claude's exit code; 0 if it did not run.
     #[prost(int32, tag = "3")]
     pub exit_code: i32,
+}
+/// An agent that gets the messages of a schedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleTarget {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The last message that it got; 0 for none.
+    #[prost(uint64, tag = "2")]
+    pub message_id: u64,
+    /// Due times after that message for which it got none. The next message states this number.
+    #[prost(uint64, tag = "3")]
+    pub skipped_count: u64,
+}
+/// A schedule. At each due time it sends its text to its targets, in the name of its owner.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Schedule {
+    /// Short decimal number from the hive's one sequence; never reused.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// The agent that owns it.
+    #[prost(string, tag = "2")]
+    pub owner: ::prost::alloc::string::String,
+    /// Text of its messages.
+    #[prost(string, tag = "3")]
+    pub body: ::prost::alloc::string::String,
+    /// The agents that get them.
+    #[prost(message, repeated, tag = "4")]
+    pub targets: ::prost::alloc::vec::Vec<ScheduleTarget>,
+    /// State of the schedule.
+    #[prost(enumeration = "ScheduleState", tag = "5")]
+    pub state: i32,
+    /// The first due time (wall clock), from which all later ones are counted.
+    #[prost(message, optional, tag = "6")]
+    pub first_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Time from one due time to the next; unset: it is due once.
+    #[prost(message, optional, tag = "7")]
+    pub interval: ::core::option::Option<::prost_types::Duration>,
+    /// Zone of the IANA database in which whole days are counted, so that they keep their hour; empty for none.
+    #[prost(string, tag = "8")]
+    pub zone: ::prost::alloc::string::String,
+    /// Most time after a due time at which its message is still sent; unset: any.
+    #[prost(message, optional, tag = "9")]
+    pub late_max: ::core::option::Option<::prost_types::Duration>,
+    /// The next due time; unset while it is paused and once it has ended.
+    #[prost(message, optional, tag = "10")]
+    pub next_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Time when it was created.
+    #[prost(message, optional, tag = "11")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Time when it ended; unset before.
+    #[prost(message, optional, tag = "12")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why it ended, a few words; empty before.
+    #[prost(string, tag = "13")]
+    pub end_cause: ::prost::alloc::string::String,
+}
+/// State of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScheduleState {
+    /// Never sent; in a filter: rejected.
+    Unspecified = 0,
+    /// It fires at its due times.
+    Active = 1,
+    /// The operator paused it: it has no due times until the operator resumes it.
+    Paused = 2,
+    /// It never fires again.
+    Ended = 3,
+}
+impl ScheduleState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEDULE_STATE_UNSPECIFIED",
+            Self::Active => "SCHEDULE_STATE_ACTIVE",
+            Self::Paused => "SCHEDULE_STATE_PAUSED",
+            Self::Ended => "SCHEDULE_STATE_ENDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEDULE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEDULE_STATE_ACTIVE" => Some(Self::Active),
+            "SCHEDULE_STATE_PAUSED" => Some(Self::Paused),
+            "SCHEDULE_STATE_ENDED" => Some(Self::Ended),
+            _ => None,
+        }
+    }
+}
+/// A schedule to pause.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseScheduleRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Id of the schedule.
+    #[prost(uint64, tag = "2")]
+    pub schedule_id: u64,
+}
+/// The schedule is paused.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// A schedule to resume.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeScheduleRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Id of the schedule.
+    #[prost(uint64, tag = "2")]
+    pub schedule_id: u64,
+}
+/// The schedule is resumed, or has ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
 }
 /// An agent to create.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2525,6 +2656,58 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("hive.v1.AdminService", "CheckIntegrity"));
             self.inner.unary(req, path, codec).await
         }
+        /// Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn pause_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/PauseSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "PauseSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn resume_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.AdminService/ResumeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.AdminService", "ResumeSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.
         /// Reasons: none.
         pub async fn drain(
@@ -2729,6 +2912,24 @@ pub mod admin_service_server {
             request: tonic::Request<super::CheckIntegrityRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CheckIntegrityResponse>,
+            tonic::Status,
+        >;
+        /// Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn pause_schedule(
+            &self,
+            request: tonic::Request<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn resume_schedule(
+            &self,
+            request: tonic::Request<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
             tonic::Status,
         >;
         /// Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.
@@ -3586,6 +3787,96 @@ pub mod admin_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/hive.v1.AdminService/PauseSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct PauseScheduleSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::PauseScheduleRequest>
+                    for PauseScheduleSvc<T> {
+                        type Response = super::PauseScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PauseScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::pause_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PauseScheduleSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.AdminService/ResumeSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResumeScheduleSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::ResumeScheduleRequest>
+                    for ResumeScheduleSvc<T> {
+                        type Response = super::ResumeScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResumeScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::resume_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResumeScheduleSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/hive.v1.AdminService/Drain" => {
                     #[allow(non_camel_case_types)]
                     struct DrainSvc<T: AdminService>(pub Arc<T>);
@@ -4098,12 +4389,12 @@ pub mod diagnostics_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
-/// gives them.
+/// A change that the broker makes once the operator approves it. The policies in it have no `grants`, no `children_max` and no `schedules_max`:
+/// only the operator gives them.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Effect {
     /// Exactly one is set.
-    #[prost(oneof = "effect::Effect", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "effect::Effect", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub effect: ::core::option::Option<effect::Effect>,
 }
 /// Nested message and enum types in `Effect`.
@@ -4126,6 +4417,12 @@ pub mod effect {
         /// Runs an action of the configuration.
         #[prost(message, tag = "5")]
         RunAction(super::RunActionEffect),
+        /// Creates a schedule of the asker.
+        #[prost(message, tag = "6")]
+        CreateSchedule(super::CreateScheduleEffect),
+        /// Changes a schedule of the asker.
+        #[prost(message, tag = "7")]
+        ChangeSchedule(super::ChangeScheduleEffect),
     }
 }
 /// A child to create. Its parent is the asker.
@@ -4191,6 +4488,58 @@ pub struct RunActionEffect {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+}
+/// A schedule to create. Its owner is the asker.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateScheduleEffect {
+    /// Text of its messages, not empty.
+    #[prost(string, tag = "1")]
+    pub body: ::prost::alloc::string::String,
+    /// The agents that get them: 1 to 16 names, all different, to which the asker may send. It may name itself.
+    #[prost(string, repeated, tag = "2")]
+    pub targets: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The first due time (wall clock), at most 3,660 days ahead. Of a schedule that is due once it is in the future; of any other, due times
+    /// in the past are left out.
+    #[prost(message, optional, tag = "3")]
+    pub first_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Time from one due time to the next: 60 s to 3,660 days, whole seconds; unset: it is due once.
+    #[prost(message, optional, tag = "4")]
+    pub interval: ::core::option::Option<::prost_types::Duration>,
+    /// Zone of the IANA database in which whole days are counted, for example `Europe/Berlin`; empty for none.
+    #[prost(string, tag = "5")]
+    pub zone: ::prost::alloc::string::String,
+    /// Most time after a due time at which its message is still sent, at least 60 s, for example after the broker was down; unset: any.
+    #[prost(message, optional, tag = "6")]
+    pub late_max: ::core::option::Option<::prost_types::Duration>,
+}
+/// New values of a schedule of the asker; at least one is set. A change that only removes targets, fires less often and later is applied at
+/// once, without the operator.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeScheduleEffect {
+    /// Id of the schedule.
+    #[prost(uint64, tag = "1")]
+    pub schedule_id: u64,
+    /// The new text; unset: as it is.
+    #[prost(string, optional, tag = "2")]
+    pub body: ::core::option::Option<::prost::alloc::string::String>,
+    /// Agents to add to the targets.
+    #[prost(string, repeated, tag = "3")]
+    pub targets_add: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Agents to remove from the targets; at least one target stays.
+    #[prost(string, repeated, tag = "4")]
+    pub targets_remove: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A new first due time, from which all later ones are counted; unset: as it is.
+    #[prost(message, optional, tag = "5")]
+    pub first_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The new interval; unset: as it is.
+    #[prost(message, optional, tag = "6")]
+    pub interval: ::core::option::Option<::prost_types::Duration>,
+    /// The new zone, empty for none; unset: as it is.
+    #[prost(string, optional, tag = "7")]
+    pub zone: ::core::option::Option<::prost::alloc::string::String>,
+    /// The new `late_max`, 0 for none; unset: as it is.
+    #[prost(message, optional, tag = "8")]
+    pub late_max: ::core::option::Option<::prost_types::Duration>,
 }
 /// One value that approving changes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4402,7 +4751,7 @@ pub enum Reason {
     AgentStopped = 29,
     /// The directories of a purged agent of that name are not deleted yet.
     AgentPurging = 30,
-    /// The state of the delivery or of the reminder does not allow it.
+    /// The state of the delivery, of the reminder or of the schedule does not allow it.
     WrongState = 31,
     /// The question has its outcome already.
     QuestionClosed = 32,
@@ -4450,6 +4799,10 @@ pub enum Reason {
     LauncherOffline = 53,
     /// Approving would change something else than what the digest stands for. Read the question again, and decide about what it shows now.
     DiffChanged = 54,
+    /// There is no such schedule, or the caller may not see it.
+    ScheduleNotFound = 55,
+    /// The agent has too many schedules that have not ended.
+    ScheduleLimit = 56,
 }
 impl Reason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4513,6 +4866,8 @@ impl Reason {
             Self::LauncherAttached => "REASON_LAUNCHER_ATTACHED",
             Self::LauncherOffline => "REASON_LAUNCHER_OFFLINE",
             Self::DiffChanged => "REASON_DIFF_CHANGED",
+            Self::ScheduleNotFound => "REASON_SCHEDULE_NOT_FOUND",
+            Self::ScheduleLimit => "REASON_SCHEDULE_LIMIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4573,6 +4928,8 @@ impl Reason {
             "REASON_LAUNCHER_ATTACHED" => Some(Self::LauncherAttached),
             "REASON_LAUNCHER_OFFLINE" => Some(Self::LauncherOffline),
             "REASON_DIFF_CHANGED" => Some(Self::DiffChanged),
+            "REASON_SCHEDULE_NOT_FOUND" => Some(Self::ScheduleNotFound),
+            "REASON_SCHEDULE_LIMIT" => Some(Self::ScheduleLimit),
             _ => None,
         }
     }
@@ -4726,6 +5083,37 @@ pub struct HarnessStateChanged {
     #[prost(enumeration = "HarnessState", tag = "1")]
     pub state: i32,
 }
+/// The facts of SCHEDULE_CREATED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleCreated {
+    /// Id of the schedule.
+    #[prost(uint64, tag = "1")]
+    pub schedule_id: u64,
+}
+/// The facts of SCHEDULE_CHANGED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleChanged {
+    /// Id of the schedule.
+    #[prost(uint64, tag = "1")]
+    pub schedule_id: u64,
+    /// What changed.
+    #[prost(enumeration = "ScheduleChange", tag = "2")]
+    pub change: i32,
+}
+/// The facts of SCHEDULE_FIRED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleFired {
+    /// Id of the schedule.
+    #[prost(uint64, tag = "1")]
+    pub schedule_id: u64,
+}
+/// The facts of SCHEDULE_ENDED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduleEnded {
+    /// Id of the schedule.
+    #[prost(uint64, tag = "1")]
+    pub schedule_id: u64,
+}
 /// A committed fact.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {
@@ -4759,7 +5147,7 @@ pub struct Event {
     /// What programs may know besides the ids: the member for the kind. Unset for the other kinds, and for events of a broker that did not store facts.
     #[prost(
         oneof = "event::Facts",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30"
     )]
     pub facts: ::core::option::Option<event::Facts>,
 }
@@ -4819,6 +5207,18 @@ pub mod event {
         /// A harness reported another state.
         #[prost(message, tag = "26")]
         HarnessStateChanged(super::HarnessStateChanged),
+        /// A schedule was created.
+        #[prost(message, tag = "27")]
+        ScheduleCreated(super::ScheduleCreated),
+        /// A schedule was changed.
+        #[prost(message, tag = "28")]
+        ScheduleChanged(super::ScheduleChanged),
+        /// A schedule fired.
+        #[prost(message, tag = "29")]
+        ScheduleFired(super::ScheduleFired),
+        /// A schedule ended.
+        #[prost(message, tag = "30")]
+        ScheduleEnded(super::ScheduleEnded),
     }
 }
 /// Kind of an event.
@@ -4907,6 +5307,14 @@ pub enum EventKind {
     ActionBegun = 39,
     /// An approved action has ended, and is not run again.
     ActionEnded = 40,
+    /// A schedule was created; `agent` is its owner, here and below.
+    ScheduleCreated = 41,
+    /// A schedule was changed, paused or resumed.
+    ScheduleChanged = 42,
+    /// A schedule fired; each message is an event of its own, before this one.
+    ScheduleFired = 43,
+    /// A schedule ended.
+    ScheduleEnded = 44,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4956,6 +5364,10 @@ impl EventKind {
             Self::LogsRead => "EVENT_KIND_LOGS_READ",
             Self::ActionBegun => "EVENT_KIND_ACTION_BEGUN",
             Self::ActionEnded => "EVENT_KIND_ACTION_ENDED",
+            Self::ScheduleCreated => "EVENT_KIND_SCHEDULE_CREATED",
+            Self::ScheduleChanged => "EVENT_KIND_SCHEDULE_CHANGED",
+            Self::ScheduleFired => "EVENT_KIND_SCHEDULE_FIRED",
+            Self::ScheduleEnded => "EVENT_KIND_SCHEDULE_ENDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -5002,6 +5414,10 @@ impl EventKind {
             "EVENT_KIND_LOGS_READ" => Some(Self::LogsRead),
             "EVENT_KIND_ACTION_BEGUN" => Some(Self::ActionBegun),
             "EVENT_KIND_ACTION_ENDED" => Some(Self::ActionEnded),
+            "EVENT_KIND_SCHEDULE_CREATED" => Some(Self::ScheduleCreated),
+            "EVENT_KIND_SCHEDULE_CHANGED" => Some(Self::ScheduleChanged),
+            "EVENT_KIND_SCHEDULE_FIRED" => Some(Self::ScheduleFired),
+            "EVENT_KIND_SCHEDULE_ENDED" => Some(Self::ScheduleEnded),
             _ => None,
         }
     }
@@ -5121,6 +5537,43 @@ impl AgentChange {
             "AGENT_CHANGE_POLICY" => Some(Self::Policy),
             "AGENT_CHANGE_FILE" => Some(Self::File),
             "AGENT_CHANGE_ROLE" => Some(Self::Role),
+            _ => None,
+        }
+    }
+}
+/// What changed in a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScheduleChange {
+    /// Never sent.
+    Unspecified = 0,
+    /// Its text, its targets or its times.
+    Edited = 1,
+    /// The operator paused it.
+    Paused = 2,
+    /// The operator resumed it.
+    Resumed = 3,
+}
+impl ScheduleChange {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEDULE_CHANGE_UNSPECIFIED",
+            Self::Edited => "SCHEDULE_CHANGE_EDITED",
+            Self::Paused => "SCHEDULE_CHANGE_PAUSED",
+            Self::Resumed => "SCHEDULE_CHANGE_RESUMED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEDULE_CHANGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEDULE_CHANGE_EDITED" => Some(Self::Edited),
+            "SCHEDULE_CHANGE_PAUSED" => Some(Self::Paused),
+            "SCHEDULE_CHANGE_RESUMED" => Some(Self::Resumed),
             _ => None,
         }
     }
@@ -9925,7 +10378,8 @@ pub mod question_service_client {
         /// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
         /// the answered question.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
-        /// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// AGENT_EXISTS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT,
+        /// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn ask_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AskQuestionRequest>,
@@ -9954,8 +10408,8 @@ pub mod question_service_client {
         /// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
         /// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
-        /// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// NOT_YOURS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, RECIPIENT_NOT_ALLOWED, REQUEST_ID_REUSED, CAPABILITY_MISSING,
+        /// TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn answer_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AnswerQuestionRequest>,
@@ -10106,7 +10560,8 @@ pub mod question_service_server {
         /// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
         /// the answered question.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
-        /// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// AGENT_EXISTS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT,
+        /// RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         async fn ask_question(
             &self,
             request: tonic::Request<super::AskQuestionRequest>,
@@ -10118,8 +10573,8 @@ pub mod question_service_server {
         /// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
         /// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
-        /// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// NOT_YOURS, SOCKET_LIMIT, SCHEDULE_NOT_FOUND, SCHEDULE_LIMIT, WRONG_STATE, RECIPIENT_NOT_ALLOWED, REQUEST_ID_REUSED, CAPABILITY_MISSING,
+        /// TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         async fn answer_question(
             &self,
             request: tonic::Request<super::AnswerQuestionRequest>,
@@ -11174,6 +11629,551 @@ pub mod reminder_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// A schedule to fire now.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FireScheduleRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Id of the schedule.
+    #[prost(uint64, tag = "2")]
+    pub schedule_id: u64,
+}
+/// What one target got.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FiredTarget {
+    /// Name of the target.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The message; 0 for none.
+    #[prost(uint64, tag = "2")]
+    pub message_id: u64,
+    /// Why it got none, a sentence; empty if it got one.
+    #[prost(string, tag = "3")]
+    pub problem: ::prost::alloc::string::String,
+}
+/// The messages are on disk.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FireScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// What each target got.
+    #[prost(message, repeated, tag = "2")]
+    pub fired: ::prost::alloc::vec::Vec<FiredTarget>,
+}
+/// A schedule to end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelScheduleRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Id of the schedule.
+    #[prost(uint64, tag = "2")]
+    pub schedule_id: u64,
+}
+/// The schedule has ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// A filter and a page of schedules.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSchedulesRequest {
+    /// At most this many; 0 means 50; a number above 500 means 500.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only schedules of this owner; on an agent socket only the caller's own name or empty.
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only schedules in one of these states; empty: active and paused ones.
+    #[prost(enumeration = "ScheduleState", repeated, tag = "4")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+}
+/// A page of schedules, by id.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSchedulesResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub schedules: ::prost::alloc::vec::Vec<Schedule>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Generated client implementations.
+pub mod schedule_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Fires, ends and lists schedules. On agent and operator sockets. An agent has a schedule created or changed by an approval: the effects
+    /// `create_schedule` and `change_schedule` of a question. The operator pauses and resumes schedules over AdminService.
+    #[derive(Debug, Clone)]
+    pub struct ScheduleServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ScheduleServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ScheduleServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ScheduleServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Sends the message of an active schedule now, besides its due times; one that is due once ends with it. Only its owner and the operator
+        /// may. It counts as sending. A target that has a message of the schedule which it has read but not settled, that failed, or that has no
+        /// room, gets none; the response says why.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// STORAGE_FULL, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn fire_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FireScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FireScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ScheduleService/FireSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ScheduleService", "FireSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a schedule: the caller's own, or any for the operator, of which its owner is notified. For an agent the schedules of others do not
+        /// exist. Messages that it has sent stay.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        pub async fn cancel_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ScheduleService/CancelSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ScheduleService", "CancelSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists schedules by id: an agent's own, or any for the operator.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        pub async fn list_schedules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.ScheduleService/ListSchedules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.ScheduleService", "ListSchedules"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod schedule_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ScheduleServiceServer.
+    #[async_trait]
+    pub trait ScheduleService: std::marker::Send + std::marker::Sync + 'static {
+        /// Sends the message of an active schedule now, besides its due times; one that is due once ends with it. Only its owner and the operator
+        /// may. It counts as sending. A target that has a message of the schedule which it has read but not settled, that failed, or that has no
+        /// room, gets none; the response says why.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// STORAGE_FULL, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn fire_schedule(
+            &self,
+            request: tonic::Request<super::FireScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FireScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Ends a schedule: the caller's own, or any for the operator, of which its owner is notified. For an agent the schedules of others do not
+        /// exist. Messages that it has sent stay.
+        /// Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        async fn cancel_schedule(
+            &self,
+            request: tonic::Request<super::CancelScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelScheduleResponse>,
+            tonic::Status,
+        >;
+        /// Lists schedules by id: an agent's own, or any for the operator.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS.
+        async fn list_schedules(
+            &self,
+            request: tonic::Request<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Fires, ends and lists schedules. On agent and operator sockets. An agent has a schedule created or changed by an approval: the effects
+    /// `create_schedule` and `change_schedule` of a question. The operator pauses and resumes schedules over AdminService.
+    #[derive(Debug)]
+    pub struct ScheduleServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ScheduleServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ScheduleServiceServer<T>
+    where
+        T: ScheduleService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.ScheduleService/FireSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct FireScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::FireScheduleRequest>
+                    for FireScheduleSvc<T> {
+                        type Response = super::FireScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FireScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::fire_schedule(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FireScheduleSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.ScheduleService/CancelSchedule" => {
+                    #[allow(non_camel_case_types)]
+                    struct CancelScheduleSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::CancelScheduleRequest>
+                    for CancelScheduleSvc<T> {
+                        type Response = super::CancelScheduleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CancelScheduleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::cancel_schedule(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CancelScheduleSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.ScheduleService/ListSchedules" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSchedulesSvc<T: ScheduleService>(pub Arc<T>);
+                    impl<
+                        T: ScheduleService,
+                    > tonic::server::UnaryService<super::ListSchedulesRequest>
+                    for ListSchedulesSvc<T> {
+                        type Response = super::ListSchedulesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSchedulesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ScheduleService>::list_schedules(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSchedulesSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ScheduleServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.ScheduleService";
+    impl<T> tonic::server::NamedService for ScheduleServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// The client, for the broker's log; a client may leave all of it out.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetServerInfoRequest {
@@ -11208,6 +12208,9 @@ pub struct Capabilities {
     /// AdminService.Backup.
     #[prost(bool, tag = "6")]
     pub backups: bool,
+    /// ScheduleService, and effects about schedules.
+    #[prost(bool, tag = "7")]
+    pub schedules: bool,
 }
 /// The limits of the hive. A host sets the first ones; the others are those of this broker's version.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -11449,6 +12452,15 @@ pub struct Limits {
     /// Maximum schedules of one agent that have not ended.
     #[prost(uint32, tag = "79")]
     pub schedules_max: u32,
+    /// Shortest time from one due time of a schedule to the next.
+    #[prost(message, optional, tag = "80")]
+    pub schedule_interval_min: ::core::option::Option<::prost_types::Duration>,
+    /// Shortest limit of the lateness of a schedule.
+    #[prost(message, optional, tag = "81")]
+    pub schedule_late_min: ::core::option::Option<::prost_types::Duration>,
+    /// Maximum targets of a schedule.
+    #[prost(uint32, tag = "82")]
+    pub schedule_targets_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -57,4 +57,6 @@ pub(crate) const REASONS: &[(&str, i32, bool)] = &[
     ("LAUNCHER_ATTACHED", 9, false),
     ("LAUNCHER_OFFLINE", 9, false),
     ("DIFF_CHANGED", 10, false),
+    ("SCHEDULE_NOT_FOUND", 5, false),
+    ("SCHEDULE_LIMIT", 8, false),
 ];

@@ -22,6 +22,8 @@ export * from "./hive/v1/reason_pb.js";
 export * from "./hive/v1/refusal_pb.js";
 export * from "./hive/v1/reminder_pb.js";
 export * from "./hive/v1/reminder_service_pb.js";
+export * from "./hive/v1/schedule_pb.js";
+export * from "./hive/v1/schedule_service_pb.js";
 export * from "./hive/v1/server_info_service_pb.js";
 export * from "./hive/v1/settlement_pb.js";
 export * from "./hive/v1/status_service_pb.js";

@@ -42,6 +42,7 @@ fn only_what_may_have_changed_is_read() {
             &[Part::Agents, Part::Mail, Part::Questions, Part::LooseEnds],
         ),
         (EventKind::ReminderSet, "ada", &[Part::Agents, Part::LooseEnds]),
+        (EventKind::ScheduleChanged, "ada", &[Part::Questions]),
         (EventKind::StatusChanged, "ada", &[Part::Agents]),
         (EventKind::Unspecified, "ada", &Part::ALL),
     ] {
@@ -51,7 +52,9 @@ fn only_what_may_have_changed_is_read() {
             "{kind:?} of {agent}"
         );
     }
-    assert_eq!(happened(&mut full((80, 24)), EventKind::CommandGiven, "ada", 1000), []);
+    for kind in [EventKind::CommandGiven, EventKind::ScheduleFired] {
+        assert_eq!(happened(&mut full((80, 24)), kind, "ada", 1000), [], "{kind:?}");
+    }
 }
 
 #[test]

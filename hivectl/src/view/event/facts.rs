@@ -170,6 +170,58 @@ facts! {
         #[schemars(with = "Word<v1::HarnessState>")]
         state: Option<String> = word::<v1::HarnessState>;
     }
+    /// Of `schedule_created`.
+    ScheduleCreated(ScheduleCreated) {
+        /// The schedule.
+        schedule_id: u64 = same;
+    }
+    /// Of `schedule_changed`.
+    ScheduleChanged(ScheduleChanged) {
+        /// The schedule.
+        schedule_id: u64 = same;
+        /// What changed.
+        #[schemars(with = "Word<v1::ScheduleChange>")]
+        change: Option<String> = word::<v1::ScheduleChange>;
+    }
+    /// Of `schedule_fired`.
+    ScheduleFired(ScheduleFired) {
+        /// The schedule.
+        schedule_id: u64 = same;
+    }
+    /// Of `schedule_ended`.
+    ScheduleEnded(ScheduleEnded) {
+        /// The schedule.
+        schedule_id: u64 = same;
+    }
+}
+
+impl Facts {
+    /// Returns the schedule that the event is about.
+    pub(super) fn schedule_id(&self) -> Option<u64> {
+        match self {
+            Self::ScheduleCreated(ScheduleCreated { schedule_id })
+            | Self::ScheduleChanged(ScheduleChanged { schedule_id, .. })
+            | Self::ScheduleFired(ScheduleFired { schedule_id })
+            | Self::ScheduleEnded(ScheduleEnded { schedule_id }) => Some(*schedule_id),
+            Self::DeliveryLeased(_)
+            | Self::DeliveryAcked(_)
+            | Self::DeliveryReturned(_)
+            | Self::DeliveryDead(_)
+            | Self::DeliveryHeld(_)
+            | Self::TurnBegun(_)
+            | Self::TurnEnded(_)
+            | Self::HarnessAttached(_)
+            | Self::HarnessLost(_)
+            | Self::AgentCreated(_)
+            | Self::AgentChanged(_)
+            | Self::AgentParked(_)
+            | Self::CommandGiven(_)
+            | Self::CommandClosed(_)
+            | Self::Refused(_)
+            | Self::ReminderSet(_)
+            | Self::HarnessStateChanged(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +244,12 @@ mod tests {
         assert_eq!(
             json(v1::event::Facts::CommandClosed(closed)),
             r#"{"done":true,"command_id":null}"#
+        );
+        let mut changed = v1::ScheduleChanged { schedule_id: 12, change: 0 };
+        changed.set_change(v1::ScheduleChange::Paused);
+        assert_eq!(
+            json(v1::event::Facts::ScheduleChanged(changed)),
+            r#"{"schedule_id":12,"change":"paused"}"#
         );
     }
 }

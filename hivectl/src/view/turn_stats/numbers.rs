@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::output::text::visible_line;
 use crate::output::time;
 use crate::view::usage::Usage;
-use crate::view::wire::{all, from_wire, present, same};
+use crate::view::wire::{all, from_wire, millis, present, same};
 use crate::view::{Iso, Word, optional_word, text, word};
 
 /// Some turns in numbers.
@@ -167,13 +167,6 @@ impl Numbers {
     pub(super) fn p95(&self) -> Option<String> {
         self.duration_p95_ms.map(format_millis)
     }
-}
-
-/// Returns a span of the wire; a negative one is none.
-fn millis(span: prost_types::Duration) -> u64 {
-    let prost_types::Duration { seconds, nanos } = span;
-    let millis = seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000);
-    u64::try_from(millis).unwrap_or(0)
 }
 
 fn format_millis(millis: u64) -> String {

@@ -22,13 +22,14 @@ use crate::render::{one_line, question_state};
 const LINE_CHARS_MAX: usize = 300;
 
 /// Asks the operator to approve a change.
-async fn ask(
+pub(super) async fn ask(
     broker: &Peer,
     call: &Call,
     effect: Asked,
     why: String,
     ttl_seconds: Option<u64>,
 ) -> Result<String, Refusal> {
+    let unasked = unasked(&effect);
     let request = AskQuestionRequest {
         request_id: call.request_id.clone(),
         to: Some(recipient::parse("operator")),
@@ -43,7 +44,7 @@ async fn ask(
             QuestionServiceClient::new(channel).ask_question(request).await
         })
         .await?;
-    Ok(render(&asked))
+    Ok(render(unasked, &asked))
 }
 
 /// Returns the changed part of a policy that a list gives; its name goes into the mask.
@@ -70,13 +71,27 @@ fn policy(
     (policy, mask)
 }
 
-fn render(asked: &AskQuestionResponse) -> String {
+/// Returns why an effect that is applied at once is.
+const fn unasked(effect: &Asked) -> &'static str {
+    match effect {
+        Asked::CreateAgent(_)
+        | Asked::RetireAgent(_)
+        | Asked::SetAgent(_)
+        | Asked::SetPolicy(_)
+        | Asked::RunAction(_)
+        | Asked::CreateSchedule(_) => "your policy grants it, without an approval",
+        // By a grant, or because it makes the schedule do less.
+        Asked::ChangeSchedule(_) => "it needs no approval",
+    }
+}
+
+fn render(unasked: &str, asked: &AskQuestionResponse) -> String {
     let question = asked.question.clone().unwrap_or_default();
     let id = question.id;
     let state = question.state();
     let mut text = match (asked.already_asked, state) {
         (_, QuestionState::Answered) if question.closed_by.is_empty() => {
-            format!("Done: your policy grants it, without an approval (question #{id}).")
+            format!("Done: {unasked} (question #{id}).")
         }
         (true, _) => format!(
             "Not asked again: an earlier attempt of this turn has already asked this as question #{id}, which is {}.",
@@ -101,7 +116,9 @@ fn render(asked: &AskQuestionResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hive_proto::v1::{Approval, EffectChange, Question};
+    use hive_proto::v1::{
+        Approval, ChangeScheduleEffect, CreateScheduleEffect, EffectChange, Question,
+    };
 
     use super::*;
 
@@ -121,17 +138,22 @@ mod tests {
     #[test]
     fn the_text_says_whether_the_change_is_made() {
         let diff = "\npolicy.tool_groups: meta -> meta, execution (more than you have: alice does not have execution)";
-        let open = render(&asked(QuestionState::Open));
+        let granted = unasked(&Asked::CreateSchedule(CreateScheduleEffect::default()));
+        let open = render(granted, &asked(QuestionState::Open));
         assert!(
             open.starts_with(
                 "Asked the operator to approve it: question #7. Nothing is changed yet;"
             )
         );
         assert!(open.ends_with(diff), "{open}");
-        let granted = render(&asked(QuestionState::Answered));
-        assert!(granted.starts_with("Done: your policy grants it"), "{granted}");
+        let done = render(granted, &asked(QuestionState::Answered));
+        assert!(done.starts_with("Done: your policy grants it"), "{done}");
+        let narrowed = unasked(&Asked::ChangeSchedule(ChangeScheduleEffect::default()));
+        let done = render(narrowed, &asked(QuestionState::Answered));
+        assert!(done.starts_with("Done: it needs no approval (question #7)."), "{done}");
         let again = AskQuestionResponse { already_asked: true, ..asked(QuestionState::Open) };
-        assert!(render(&again).starts_with("Not asked again: "), "{}", render(&again));
+        let again = render(granted, &again);
+        assert!(again.starts_with("Not asked again: "), "{again}");
     }
 
     #[test]

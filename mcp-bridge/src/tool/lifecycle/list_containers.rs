@@ -17,11 +17,9 @@ use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
 use crate::render::{count, harness_state, one_line};
+use crate::tool::lines::Lines;
 use crate::tool::{Tool, reads};
 
-/// Maximum characters of the lines of a result: claude's limit of 50,000, less a reserve for other
-/// lines.
-const RESULT_CHARS_MAX: usize = 45_000;
 const STATUS_CHARS_MAX: usize = 120;
 
 pub(in crate::tool) struct ListContainers;
@@ -48,7 +46,7 @@ impl Tool for ListContainers {
 
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let agent = named(&input.agent.unwrap_or_default())?;
-        let mut list = List::default();
+        let mut list = Lines::default();
         let mut page_token = String::new();
         loop {
             let request = ListChildrenRequest {
@@ -60,52 +58,22 @@ impl Tool for ListContainers {
                 TopologyServiceClient::new(channel).list_children(request).await
             };
             let page = broker.call(call, request, rpc).await?;
-            list.add(&page.agents);
-            if page.next_page_token.is_empty() || list.is_full {
-                return Ok(list.render(&agent));
+            list.add(page.agents.iter().map(line));
+            if page.next_page_token.is_empty() || list.is_full() {
+                return Ok(render(list, &agent));
             }
             page_token = page.next_page_token;
         }
     }
 }
 
-/// The lines so far.
-#[derive(Debug, Default)]
-struct List {
-    lines: Vec<String>,
-    chars: usize,
-    /// Whether an agent had no room.
-    is_full: bool,
-}
-
-impl List {
-    fn add(&mut self, agents: &[Agent]) {
-        for line in agents.iter().map(line) {
-            self.chars += line.chars().count() + 1;
-            if self.chars > RESULT_CHARS_MAX {
-                self.is_full = true;
-                return;
-            }
-            self.lines.push(line);
-        }
-    }
-
-    /// Returns the text; an empty `agent` is the caller.
-    fn render(self, agent: &str) -> String {
-        let Self { mut lines, chars: _, is_full } = self;
-        if lines.is_empty() {
-            return match agent {
-                "" => "You have no children.".to_owned(),
-                agent => format!("{} has no children.", one_line(agent, NAME_CHARS_MAX)),
-            };
-        }
-        if is_full {
-            lines.push(
-                "There are more, not shown: get_agent_meta looks one up by its name.".to_owned(),
-            );
-        }
-        lines.join("\n")
-    }
+/// Returns the text; an empty `agent` is the caller.
+fn render(list: Lines, agent: &str) -> String {
+    let none = match agent {
+        "" => "You have no children.".to_owned(),
+        agent => format!("{} has no children.", one_line(agent, NAME_CHARS_MAX)),
+    };
+    list.render(&none, "There are more, not shown: get_agent_meta looks one up by its name.")
 }
 
 fn line(agent: &Agent) -> String {
@@ -168,8 +136,8 @@ mod tests {
 
     #[test]
     fn a_parent_without_children_is_said() {
-        assert_eq!(List::default().render(""), "You have no children.");
-        assert_eq!(List::default().render("kim"), "kim has no children.");
+        assert_eq!(render(Lines::default(), ""), "You have no children.");
+        assert_eq!(render(Lines::default(), "kim"), "kim has no children.");
     }
 
     #[test]
@@ -182,12 +150,12 @@ mod tests {
             status_text: "é".repeat(200),
             ..Agent::default()
         };
-        let mut list = List::default();
-        list.add(&vec![full.clone(); 100]);
-        assert!(!list.is_full);
-        list.add(&vec![full; 100]);
-        assert!(list.is_full);
-        let text = list.render("");
+        let mut list = Lines::default();
+        list.add(vec![line(&full); 100]);
+        assert!(!list.is_full());
+        list.add(vec![line(&full); 100]);
+        assert!(list.is_full());
+        let text = render(list, "");
         assert!(text.chars().count() < 50_000 && text.ends_with("by its name."), "{text}");
     }
 }

@@ -7,17 +7,18 @@ use std::convert::identity;
 use hive_core::event::{
     AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Facts,
-    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet, Settler,
+    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet,
+    ScheduleChange, ScheduleChanged, ScheduleCreated, ScheduleEnded, ScheduleFired, Settler,
     TurnBegun, TurnEnded,
 };
-use hive_core::id::{CommandId, number};
+use hive_core::id::{CommandId, ScheduleId, number};
 use hive_core::time::WallTime;
 use prost_types::Timestamp;
 
 use crate::convert::time::{optional_wall_time, required_wall_time, timestamp};
 use crate::convert::{
-    FromWire, IntoWire, Invalid, code, optional_id, optional_number, optional_value, same_values,
-    value,
+    FromWire, IntoWire, Invalid, code, id, optional_id, optional_number, optional_value,
+    same_values, value,
 };
 use crate::v1;
 
@@ -26,6 +27,8 @@ same_values!(v1::Settler, Settler { Holder, Operator });
 same_values!(v1::HarnessLoss, HarnessLoss { TakenOver, StayedAway, Restored, Left });
 
 same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File, Role });
+
+same_values!(v1::ScheduleChange, ScheduleChange { Edited, Paused, Resumed });
 
 /// Converts the facts of each kind: for each field the way to the wire and the way back.
 macro_rules! facts {
@@ -111,6 +114,19 @@ facts! {
     HarnessStateChanged "harness_state_changed" {
         state: code, value;
     }
+    ScheduleCreated "schedule_created" {
+        schedule_id: ScheduleId::get, schedule;
+    }
+    ScheduleChanged "schedule_changed" {
+        schedule_id: ScheduleId::get, schedule;
+        change: code, value;
+    }
+    ScheduleFired "schedule_fired" {
+        schedule_id: ScheduleId::get, schedule;
+    }
+    ScheduleEnded "schedule_ended" {
+        schedule_id: ScheduleId::get, schedule;
+    }
 }
 
 fn plain<T>(value: T, _: &str) -> Result<T, Invalid> {
@@ -131,6 +147,10 @@ fn command_number(id: Option<CommandId>) -> u64 {
 
 fn optional_command(number: u64, path: &str) -> Result<Option<CommandId>, Invalid> {
     optional_id(number, CommandId::new, path)
+}
+
+fn schedule(number: u64, path: &str) -> Result<ScheduleId, Invalid> {
+    id(number, ScheduleId::new, path)
 }
 
 /// Converts the facts of an event to the wire; `None` if there are none.
@@ -160,6 +180,14 @@ pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
         Facts::HarnessStateChanged(facts) => {
             facts.map(|facts| Wire::HarnessStateChanged(facts.into_wire()))
         }
+        Facts::ScheduleCreated(facts) => {
+            facts.map(|facts| Wire::ScheduleCreated(facts.into_wire()))
+        }
+        Facts::ScheduleChanged(facts) => {
+            facts.map(|facts| Wire::ScheduleChanged(facts.into_wire()))
+        }
+        Facts::ScheduleFired(facts) => facts.map(|facts| Wire::ScheduleFired(facts.into_wire())),
+        Facts::ScheduleEnded(facts) => facts.map(|facts| Wire::ScheduleEnded(facts.into_wire())),
         Facts::MessageAccepted
         | Facts::DeliveryReleased
         | Facts::DeliveryRedriven
@@ -208,6 +236,10 @@ pub(super) fn from_wire(kind: Kind, wire: Option<v1::event::Facts>) -> Result<Fa
         Some(Wire::Refused(facts)) => CallRefused::from_wire(facts)?.into(),
         Some(Wire::ReminderSet(facts)) => ReminderSet::from_wire(facts)?.into(),
         Some(Wire::HarnessStateChanged(facts)) => HarnessStateChanged::from_wire(facts)?.into(),
+        Some(Wire::ScheduleCreated(facts)) => ScheduleCreated::from_wire(facts)?.into(),
+        Some(Wire::ScheduleChanged(facts)) => ScheduleChanged::from_wire(facts)?.into(),
+        Some(Wire::ScheduleFired(facts)) => ScheduleFired::from_wire(facts)?.into(),
+        Some(Wire::ScheduleEnded(facts)) => ScheduleEnded::from_wire(facts)?.into(),
     };
     if facts.kind() == kind {
         Ok(facts)

@@ -7,6 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
+use super::schedule::{edit, schedule_id, terms};
 use super::{agent_name, policy, text};
 
 fn effect() -> impl Strategy<Value = Effect> {
@@ -19,6 +20,8 @@ fn effect() -> impl Strategy<Value = Effect> {
         agent_name().prop_map(|name| Effect::RetireAgent { name }),
         ("[a-z]{1,9}", proptest::collection::btree_map("[a-z]{1,9}", ".{0,9}", 0..3))
             .prop_map(|(action, args)| Effect::RunAction { action, args, preview: None }),
+        terms().prop_map(|terms| Effect::CreateSchedule { terms }),
+        (schedule_id(), edit()).prop_map(|(id, edit)| Effect::ChangeSchedule { id, edit }),
         (agent_name(), option::of(text()), option::of(text()))
             .prop_map(|(name, role, model)| Effect::SetAgent { name, role, model }),
         (agent_name(), policy(), subsequence(PolicyPart::ALL.to_vec(), 0..=9)).prop_map(

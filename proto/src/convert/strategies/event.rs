@@ -4,7 +4,8 @@ use hive_core::agent::Source;
 use hive_core::event::{
     AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Event, Facts,
-    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet, Settler,
+    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet,
+    ScheduleChange, ScheduleChanged, ScheduleCreated, ScheduleEnded, ScheduleFired, Settler,
     TurnBegun, TurnEnded,
 };
 use hive_core::reason::Reason;
@@ -12,6 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::schedule::schedule_id;
 use super::turn::{outcome, turn_kind};
 use super::{
     command_id, harness_state, message_id, question_id, redelivery_cause, reminder_id, text,
@@ -21,7 +23,7 @@ use super::{
 /// Generates each kind, with facts and without.
 fn facts() -> impl Strategy<Value = Facts> {
     let without = select(Kind::ALL).prop_map(Facts::unknown);
-    prop_oneof![without, of_delivery(), of_turn_and_harness(), of_the_operator()]
+    prop_oneof![without, of_delivery(), of_turn_and_harness(), of_the_operator(), of_schedules()]
 }
 
 fn of_delivery() -> impl Strategy<Value = Facts> {
@@ -100,6 +102,20 @@ fn of_the_operator() -> impl Strategy<Value = Facts> {
         .into()),
         select(Reason::ALL).prop_map(|reason| CallRefused { reason }.into()),
         wall_time().prop_map(|due_time| ReminderSet { due_time }.into()),
+    ]
+}
+
+fn of_schedules() -> impl Strategy<Value = Facts> {
+    let changes = vec![ScheduleChange::Edited, ScheduleChange::Paused, ScheduleChange::Resumed];
+    prop_oneof![
+        schedule_id().prop_map(|schedule_id| ScheduleCreated { schedule_id }.into()),
+        (schedule_id(), select(changes)).prop_map(|(schedule_id, change)| ScheduleChanged {
+            schedule_id,
+            change
+        }
+        .into()),
+        schedule_id().prop_map(|schedule_id| ScheduleFired { schedule_id }.into()),
+        schedule_id().prop_map(|schedule_id| ScheduleEnded { schedule_id }.into()),
     ]
 }
 

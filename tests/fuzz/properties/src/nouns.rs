@@ -14,6 +14,7 @@ use hive_core::message::Message;
 use hive_core::park;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
+use hive_core::schedule::Schedule;
 use hive_core::turn::Turn;
 use hive_proto::convert::{FromWire, IntoWire};
 use hive_proto::v1;
@@ -42,8 +43,9 @@ where
     }
 }
 
-pub(crate) const ALL: [Noun; 10] = [
+pub(crate) const ALL: [Noun; 11] = [
     Noun { check: round::<v1::Message, Message> },
+    Noun { check: round::<v1::Schedule, Schedule> },
     Noun { check: round::<v1::Delivery, Delivery> },
     Noun { check: round::<v1::Turn, Turn> },
     Noun { check: round::<v1::Question, Question> },

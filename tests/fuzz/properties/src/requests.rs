@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hive_core::agent::{HarnessReport, HarnessState};
 use hive_core::command::Order;
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::limits::{
     LEASE_DEFAULT, LEASE_MAX, ORPHAN_GRACE_DEFAULT, ORPHAN_GRACE_MAX, RECEIVE_WAIT_MAX,
 };
@@ -24,7 +24,7 @@ use hive_core::turn::{Kind, Outcome};
 use hive_proto::convert::page::Token;
 use hive_proto::convert::{
     self, FromWire as _, IntoWire as _, Invalid, agent, delivery, message, question, reminder,
-    request as fields, settlement, time, turn,
+    request as fields, schedule as schedules, settlement, time, turn,
 };
 use hive_proto::{FILE_DESCRIPTOR_SET, harness_v1, status, v1};
 use prost::Message;
@@ -176,6 +176,11 @@ fn optional_name(text: &str, path: &str) -> Result<(), Invalid> {
     message::optional_agent_name(text, path).map(drop)
 }
 
+fn schedule(request: &str, id: u64) -> Result<(), Invalid> {
+    request_id(request)?;
+    convert::id(id, ScheduleId::new, "schedule_id").map(drop)
+}
+
 fn request_id(text: &str) -> Result<(), Invalid> {
     fields::request_id(text.to_owned()).map(drop)
 }
@@ -298,6 +303,14 @@ table! {
         reminder::states(&m.states, "states")?;
         page(&m.page_token)
     };
+    "hive.v1.ScheduleService/FireSchedule": v1::FireScheduleRequest |m| schedule(&m.request_id, m.schedule_id);
+    "hive.v1.ScheduleService/CancelSchedule": v1::CancelScheduleRequest |m| schedule(&m.request_id, m.schedule_id);
+    "hive.v1.ScheduleService/ListSchedules": v1::ListSchedulesRequest |m| {
+        schedules::states(&m.states, "states")?;
+        page(&m.page_token)
+    };
+    "hive.v1.AdminService/PauseSchedule": v1::PauseScheduleRequest |m| schedule(&m.request_id, m.schedule_id);
+    "hive.v1.AdminService/ResumeSchedule": v1::ResumeScheduleRequest |m| schedule(&m.request_id, m.schedule_id);
     "hive.v1.LooseEndService/ListLooseEnds": v1::ListLooseEndsRequest |m| page(&m.page_token);
     "hive.v1.LooseEndService/CancelLooseEnd": v1::CancelLooseEndRequest |m| {
         request_id(&m.request_id)?;

@@ -182,7 +182,7 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         // An agent without a login is parked even without a turn, and each park has an end.
         Kind::Unavailable | Kind::LoggedIn | Kind::Recovered => true,
         // No campaign has an action.
-        Kind::ActionEnded => false,
+        Kind::ActionEnded | Kind::ScheduleEnded => false,
         // A launcher reports these.
         Kind::Started => reported(index, "started"),
         Kind::Stopped => reported(index, "stopped"),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::APPROVALS;
+use hive_core::agent::{APPROVALS, SCHEDULING};
 use hive_core::effect::Effect;
 use hive_core::id::QuestionId;
 use hive_core::limits::{DUE_SPAN_MIN, QUESTION_TTL_MAX};
@@ -82,7 +82,7 @@ pub(super) fn check(ask: &mut Ask) -> Result<(), Refusal> {
 /// Checks that the caller may ask a question now.
 pub(super) fn admitted(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Admitted, Refusal> {
     let &Admission { tx, me, .. } = admission;
-    let turn = admission.turn(if ask.effect.is_some() { APPROVALS } else { "messaging" })?;
+    let turn = admission.turn(group(ask.effect.as_ref()))?;
     let target = match &ask.effect {
         Some(_) => approval::approver(admission, &ask.to)?,
         None => target(admission, &ask.to)?,
@@ -98,6 +98,21 @@ pub(super) fn admitted(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Admit
         admission.check_questions(questions::open_asked(tx, me.key)?)?;
     }
     Ok(Admitted { turn, target, earlier })
+}
+
+/// Returns the tool group of the question with this effect.
+fn group(effect: Option<&Effect>) -> &'static str {
+    match effect {
+        None => "messaging",
+        Some(Effect::CreateSchedule { .. } | Effect::ChangeSchedule { .. }) => SCHEDULING,
+        Some(
+            Effect::CreateAgent { .. }
+            | Effect::RetireAgent { .. }
+            | Effect::SetAgent { .. }
+            | Effect::SetPolicy { .. }
+            | Effect::RunAction { .. },
+        ) => APPROVALS,
+    }
 }
 
 /// Returns the target of a question: exactly one, and not the asker.

@@ -25,7 +25,7 @@ use crate::store::{AgentKey, Tx};
 pub(crate) struct AskedEffect {
     /// The message to the operator.
     pub(crate) body: String,
-    /// What it changes, if the grants of the asker allow it.
+    /// What it changes, if it needs no approval.
     pub(crate) granted: Option<Vec<Change>>,
 }
 
@@ -67,7 +67,8 @@ pub(crate) trait Effects: Clone + Send + 'static {
         deadline: Option<WallTime>,
     ) -> Result<AskedEffect, Refusal>;
 
-    /// Applies an effect that the grants of the asker allow.
+    /// Applies an effect that needs no approval; returns what it has made that has a number of its
+    /// own.
     fn grant(
         &self,
         tx: &Tx<'_>,
@@ -75,7 +76,7 @@ pub(crate) trait Effects: Clone + Send + 'static {
         id: QuestionId,
         effect: &Effect,
         short: Option<Shortage>,
-    ) -> Result<(), Refusal>;
+    ) -> Result<Option<Change>, Refusal>;
 
     /// Applies the effect of an open question that `who` approves, if it still changes what the
     /// digest of the reply stands for.

@@ -337,8 +337,8 @@ fn put(admission: &Admission<'_, '_>, effects: &impl Effects, ask: &Ask) -> Resu
         .question(id)
         .detail(&detail);
     log(tx, fact);
-    if let Some((effect, changes)) = effect.zip(granted) {
-        effects.grant(tx, me, id, effect, ask.short)?;
+    if let Some((effect, mut changes)) = effect.zip(granted) {
+        changes.extend(effects.grant(tx, me, id, effect, ask.short)?);
         questions::set_changes(tx, id, &changes)?;
         let row = questions::row(tx, id)?.ok_or(QuestionError::NotFound { id })?;
         let choices = vec![APPROVE.to_owned()];

@@ -226,6 +226,42 @@ CREATE TABLE action_run (
 
 CREATE INDEX action_run_open ON action_run (state, question_id) WHERE state < 3;
 
+CREATE TABLE schedule (
+    id          INTEGER PRIMARY KEY,
+    owner_id    INTEGER NOT NULL REFERENCES agent (id),
+    body        TEXT NOT NULL,
+    first_time  INTEGER NOT NULL,
+    interval_s  INTEGER CHECK (interval_s > 0),
+    zone        TEXT NOT NULL DEFAULT '',
+    late_max_s  INTEGER CHECK (late_max_s > 0),
+    state       INTEGER NOT NULL DEFAULT 1 CHECK (state BETWEEN 1 AND 3),
+    next_number INTEGER NOT NULL,
+    next_time   INTEGER,
+    create_time INTEGER NOT NULL,
+    end_time    INTEGER,
+    end_cause   TEXT NOT NULL DEFAULT '',
+    CHECK ((state = 1) = (next_time IS NOT NULL)),
+    CHECK ((state = 3) = (end_time IS NOT NULL))
+) STRICT;
+
+CREATE INDEX schedule_due ON schedule (next_time) WHERE state = 1;
+
+CREATE INDEX schedule_by_owner ON schedule (owner_id, state, id);
+
+CREATE INDEX schedule_ended ON schedule (end_time) WHERE state = 3;
+
+CREATE TABLE schedule_target (
+    schedule_id INTEGER NOT NULL,
+    agent_id    INTEGER NOT NULL,
+    message_id  INTEGER,
+    is_due      INTEGER NOT NULL DEFAULT 0 CHECK (is_due IN (0, 1)),
+    stated      INTEGER NOT NULL DEFAULT 0 CHECK (stated >= 0),
+    skipped     INTEGER NOT NULL DEFAULT 0 CHECK (skipped >= 0),
+    PRIMARY KEY (schedule_id, agent_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedule_target_by_agent ON schedule_target (agent_id);
+
 CREATE TABLE attention (
     id          INTEGER PRIMARY KEY,
     kind        INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 4),

@@ -7,9 +7,10 @@ use hive_core::delivery::RedeliveryCause;
 use hive_core::event::{
     AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Facts,
-    HarnessAttached, HarnessLost, HarnessStateChanged, Kind, ReminderSet, TurnBegun, TurnEnded,
+    HarnessAttached, HarnessLost, HarnessStateChanged, Kind, ReminderSet, ScheduleChanged,
+    ScheduleCreated, ScheduleEnded, ScheduleFired, TurnBegun, TurnEnded,
 };
-use hive_core::id::CommandId;
+use hive_core::id::{CommandId, ScheduleId};
 use hive_core::reason::Reason;
 use hive_core::time::WallTime;
 
@@ -66,6 +67,14 @@ impl From<Facts> for Stored {
             Facts::HarnessStateChanged(Some(HarnessStateChanged { state })) => {
                 (Some(state.code()), None)
             }
+            Facts::ScheduleCreated(Some(ScheduleCreated { schedule_id }))
+            | Facts::ScheduleFired(Some(ScheduleFired { schedule_id }))
+            | Facts::ScheduleEnded(Some(ScheduleEnded { schedule_id })) => {
+                (None, Some(integer(schedule_id.get())))
+            }
+            Facts::ScheduleChanged(Some(ScheduleChanged { schedule_id, change })) => {
+                (Some(change.code()), Some(integer(schedule_id.get())))
+            }
             Facts::DeliveryLeased(None)
             | Facts::DeliveryAcked(None)
             | Facts::DeliveryReturned(None)
@@ -83,6 +92,10 @@ impl From<Facts> for Stored {
             | Facts::Refused(None)
             | Facts::ReminderSet(None)
             | Facts::HarnessStateChanged(None)
+            | Facts::ScheduleCreated(None)
+            | Facts::ScheduleChanged(None)
+            | Facts::ScheduleFired(None)
+            | Facts::ScheduleEnded(None)
             | Facts::MessageAccepted
             | Facts::DeliveryReleased
             | Facts::DeliveryRedriven
@@ -159,6 +172,12 @@ pub(super) fn facts(kind: Kind, stored: Stored) -> Option<Facts> {
         }
         Kind::ReminderSet => ReminderSet { due_time: WallTime(stored.number?) }.into(),
         Kind::HarnessStateChanged => HarnessStateChanged { state: stored.code()? }.into(),
+        Kind::ScheduleCreated => ScheduleCreated { schedule_id: stored.schedule()? }.into(),
+        Kind::ScheduleChanged => {
+            ScheduleChanged { schedule_id: stored.schedule()?, change: stored.code()? }.into()
+        }
+        Kind::ScheduleFired => ScheduleFired { schedule_id: stored.schedule()? }.into(),
+        Kind::ScheduleEnded => ScheduleEnded { schedule_id: stored.schedule()? }.into(),
         Kind::MessageAccepted
         | Kind::DeliveryReleased
         | Kind::DeliveryRedriven
@@ -192,6 +211,10 @@ impl Stored {
 
     fn number<T: TryFrom<i64>>(self) -> Option<T> {
         T::try_from(self.number?).ok()
+    }
+
+    fn schedule(self) -> Option<ScheduleId> {
+        self.number::<u64>().and_then(ScheduleId::new)
     }
 
     /// Returns the id of a command, if the facts have one.

@@ -6,6 +6,7 @@ from . import agent_pb2 as _agent_pb2
 from . import command_pb2 as _command_pb2
 from . import delivery_pb2 as _delivery_pb2
 from . import login_pb2 as _login_pb2
+from . import schedule_pb2 as _schedule_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -13,6 +14,34 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class PauseScheduleRequest(_message.Message):
+    __slots__ = ("request_id", "schedule_id")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    schedule_id: int
+    def __init__(self, request_id: _Optional[str] = ..., schedule_id: _Optional[int] = ...) -> None: ...
+
+class PauseScheduleResponse(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: _schedule_pb2.Schedule
+    def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
+
+class ResumeScheduleRequest(_message.Message):
+    __slots__ = ("request_id", "schedule_id")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    schedule_id: int
+    def __init__(self, request_id: _Optional[str] = ..., schedule_id: _Optional[int] = ...) -> None: ...
+
+class ResumeScheduleResponse(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: _schedule_pb2.Schedule
+    def __init__(self, schedule: _Optional[_Union[_schedule_pb2.Schedule, _Mapping]] = ...) -> None: ...
 
 class CreateAgentRequest(_message.Message):
     __slots__ = ("request_id", "name", "parent", "role", "model", "policy", "adopt")

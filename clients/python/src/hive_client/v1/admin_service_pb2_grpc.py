@@ -120,6 +120,16 @@ class AdminServiceStub:
                 request_serializer=hive_dot_v1_dot_admin__service__pb2.CheckIntegrityRequest.SerializeToString,
                 response_deserializer=hive_dot_v1_dot_admin__service__pb2.CheckIntegrityResponse.FromString,
                 _registered_method=True)
+        self.PauseSchedule = channel.unary_unary(
+                '/hive.v1.AdminService/PauseSchedule',
+                request_serializer=hive_dot_v1_dot_admin__service__pb2.PauseScheduleRequest.SerializeToString,
+                response_deserializer=hive_dot_v1_dot_admin__service__pb2.PauseScheduleResponse.FromString,
+                _registered_method=True)
+        self.ResumeSchedule = channel.unary_unary(
+                '/hive.v1.AdminService/ResumeSchedule',
+                request_serializer=hive_dot_v1_dot_admin__service__pb2.ResumeScheduleRequest.SerializeToString,
+                response_deserializer=hive_dot_v1_dot_admin__service__pb2.ResumeScheduleResponse.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/hive.v1.AdminService/Drain',
                 request_serializer=hive_dot_v1_dot_admin__service__pb2.DrainRequest.SerializeToString,
@@ -275,6 +285,22 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseSchedule(self, request, context):
+        """Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+        Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeSchedule(self, request, context):
+        """Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+        Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Drain(self, request, context):
         """Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.
         Reasons: none.
@@ -370,6 +396,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.CheckIntegrity,
                     request_deserializer=hive_dot_v1_dot_admin__service__pb2.CheckIntegrityRequest.FromString,
                     response_serializer=hive_dot_v1_dot_admin__service__pb2.CheckIntegrityResponse.SerializeToString,
+            ),
+            'PauseSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseSchedule,
+                    request_deserializer=hive_dot_v1_dot_admin__service__pb2.PauseScheduleRequest.FromString,
+                    response_serializer=hive_dot_v1_dot_admin__service__pb2.PauseScheduleResponse.SerializeToString,
+            ),
+            'ResumeSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeSchedule,
+                    request_deserializer=hive_dot_v1_dot_admin__service__pb2.ResumeScheduleRequest.FromString,
+                    response_serializer=hive_dot_v1_dot_admin__service__pb2.ResumeScheduleResponse.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -837,6 +873,60 @@ class AdminService:
             '/hive.v1.AdminService/CheckIntegrity',
             hive_dot_v1_dot_admin__service__pb2.CheckIntegrityRequest.SerializeToString,
             hive_dot_v1_dot_admin__service__pb2.CheckIntegrityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hive.v1.AdminService/PauseSchedule',
+            hive_dot_v1_dot_admin__service__pb2.PauseScheduleRequest.SerializeToString,
+            hive_dot_v1_dot_admin__service__pb2.PauseScheduleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hive.v1.AdminService/ResumeSchedule',
+            hive_dot_v1_dot_admin__service__pb2.ResumeScheduleRequest.SerializeToString,
+            hive_dot_v1_dot_admin__service__pb2.ResumeScheduleResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,11 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from . import agent_pb2 as hive_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14hive/v1/effect.proto\x12\x07hive.v1\x1a google/protobuf/field_mask.proto\x1a\x13hive/v1/agent.proto\"\x88\x02\n\x06\x45\x66\x66\x65\x63t\x12\x32\n\x0c\x63reate_agent\x18\x01 \x01(\x0b\x32\x1a.hive.v1.CreateAgentEffectH\x00\x12\x32\n\x0cretire_agent\x18\x02 \x01(\x0b\x32\x1a.hive.v1.RetireAgentEffectH\x00\x12,\n\tset_agent\x18\x03 \x01(\x0b\x32\x17.hive.v1.SetAgentEffectH\x00\x12.\n\nset_policy\x18\x04 \x01(\x0b\x32\x18.hive.v1.SetPolicyEffectH\x00\x12.\n\nrun_action\x18\x05 \x01(\x0b\x32\x18.hive.v1.RunActionEffectH\x00\x42\x08\n\x06\x65\x66\x66\x65\x63t\"_\n\x11\x43reateAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x06policy\x18\x04 \x01(\x0b\x32\x0f.hive.v1.Policy\"!\n\x11RetireAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x0eSetAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\x04role\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05model\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_roleB\x08\n\x06_model\"q\n\x0fSetPolicyEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x06policy\x18\x02 \x01(\x0b\x32\x0f.hive.v1.Policy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"\x80\x01\n\x0fRunActionEffect\x12\x0e\n\x06\x61\x63tion\x18\x01 \x01(\t\x12\x30\n\x04\x61rgs\x18\x02 \x03(\x0b\x32\".hive.v1.RunActionEffect.ArgsEntry\x1a+\n\tArgsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"M\n\x0c\x45\x66\x66\x65\x63tChange\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x0f\n\x07\x65xceeds\x18\x04 \x01(\t\"\x9a\x01\n\x08\x41pproval\x12\x1f\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0b\x32\x0f.hive.v1.Effect\x12&\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x15.hive.v1.EffectChange\x12\x13\n\x0b\x64iff_digest\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x1f\n\x03run\x18\x05 \x01(\x0b\x32\x12.hive.v1.ActionRun\"Q\n\tActionRun\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.hive.v1.ActionRunState\x12\x0c\n\x04runs\x18\x02 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*\xa5\x01\n\x0e\x41\x63tionRunState\x12 \n\x1c\x41\x43TION_RUN_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41\x43TION_RUN_STATE_QUEUED\x10\x01\x12\x1c\n\x18\x41\x43TION_RUN_STATE_RUNNING\x10\x02\x12\x19\n\x15\x41\x43TION_RUN_STATE_DONE\x10\x03\x12\x1b\n\x17\x41\x43TION_RUN_STATE_FAILED\x10\x04\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14hive/v1/effect.proto\x12\x07hive.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13hive/v1/agent.proto\"\xfc\x02\n\x06\x45\x66\x66\x65\x63t\x12\x32\n\x0c\x63reate_agent\x18\x01 \x01(\x0b\x32\x1a.hive.v1.CreateAgentEffectH\x00\x12\x32\n\x0cretire_agent\x18\x02 \x01(\x0b\x32\x1a.hive.v1.RetireAgentEffectH\x00\x12,\n\tset_agent\x18\x03 \x01(\x0b\x32\x17.hive.v1.SetAgentEffectH\x00\x12.\n\nset_policy\x18\x04 \x01(\x0b\x32\x18.hive.v1.SetPolicyEffectH\x00\x12.\n\nrun_action\x18\x05 \x01(\x0b\x32\x18.hive.v1.RunActionEffectH\x00\x12\x38\n\x0f\x63reate_schedule\x18\x06 \x01(\x0b\x32\x1d.hive.v1.CreateScheduleEffectH\x00\x12\x38\n\x0f\x63hange_schedule\x18\x07 \x01(\x0b\x32\x1d.hive.v1.ChangeScheduleEffectH\x00\x42\x08\n\x06\x65\x66\x66\x65\x63t\"_\n\x11\x43reateAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x06policy\x18\x04 \x01(\x0b\x32\x0f.hive.v1.Policy\"!\n\x11RetireAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x0eSetAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\x04role\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05model\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_roleB\x08\n\x06_model\"q\n\x0fSetPolicyEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x06policy\x18\x02 \x01(\x0b\x32\x0f.hive.v1.Policy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"\x80\x01\n\x0fRunActionEffect\x12\x0e\n\x06\x61\x63tion\x18\x01 \x01(\t\x12\x30\n\x04\x61rgs\x18\x02 \x03(\x0b\x32\".hive.v1.RunActionEffect.ArgsEntry\x1a+\n\tArgsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xcd\x01\n\x14\x43reateScheduleEffect\x12\x0c\n\x04\x62ody\x18\x01 \x01(\t\x12\x0f\n\x07targets\x18\x02 \x03(\t\x12.\n\nfirst_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x08interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04zone\x18\x05 \x01(\t\x12+\n\x08late_max\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x9a\x02\n\x14\x43hangeScheduleEffect\x12\x13\n\x0bschedule_id\x18\x01 \x01(\x04\x12\x11\n\x04\x62ody\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x0btargets_add\x18\x03 \x03(\t\x12\x16\n\x0etargets_remove\x18\x04 \x03(\t\x12.\n\nfirst_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x08interval\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\x04zone\x18\x07 \x01(\tH\x01\x88\x01\x01\x12+\n\x08late_max\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x07\n\x05_bodyB\x07\n\x05_zone\"M\n\x0c\x45\x66\x66\x65\x63tChange\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x0f\n\x07\x65xceeds\x18\x04 \x01(\t\"\x9a\x01\n\x08\x41pproval\x12\x1f\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0b\x32\x0f.hive.v1.Effect\x12&\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x15.hive.v1.EffectChange\x12\x13\n\x0b\x64iff_digest\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\x1f\n\x03run\x18\x05 \x01(\x0b\x32\x12.hive.v1.ActionRun\"Q\n\tActionRun\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.hive.v1.ActionRunState\x12\x0c\n\x04runs\x18\x02 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*\xa5\x01\n\x0e\x41\x63tionRunState\x12 \n\x1c\x41\x43TION_RUN_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41\x43TION_RUN_STATE_QUEUED\x10\x01\x12\x1c\n\x18\x41\x43TION_RUN_STATE_RUNNING\x10\x02\x12\x19\n\x15\x41\x43TION_RUN_STATE_DONE\x10\x03\x12\x1b\n\x17\x41\x43TION_RUN_STATE_FAILED\x10\x04\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,26 +38,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
   _globals['_RUNACTIONEFFECT_ARGSENTRY']._loaded_options = None
   _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_options = b'8\001'
-  _globals['_ACTIONRUNSTATE']._serialized_start=1143
-  _globals['_ACTIONRUNSTATE']._serialized_end=1308
-  _globals['_EFFECT']._serialized_start=89
-  _globals['_EFFECT']._serialized_end=353
-  _globals['_CREATEAGENTEFFECT']._serialized_start=355
-  _globals['_CREATEAGENTEFFECT']._serialized_end=450
-  _globals['_RETIREAGENTEFFECT']._serialized_start=452
-  _globals['_RETIREAGENTEFFECT']._serialized_end=485
-  _globals['_SETAGENTEFFECT']._serialized_start=487
-  _globals['_SETAGENTEFFECT']._serialized_end=575
-  _globals['_SETPOLICYEFFECT']._serialized_start=577
-  _globals['_SETPOLICYEFFECT']._serialized_end=690
-  _globals['_RUNACTIONEFFECT']._serialized_start=693
-  _globals['_RUNACTIONEFFECT']._serialized_end=821
-  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_start=778
-  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_end=821
-  _globals['_EFFECTCHANGE']._serialized_start=823
-  _globals['_EFFECTCHANGE']._serialized_end=900
-  _globals['_APPROVAL']._serialized_start=903
-  _globals['_APPROVAL']._serialized_end=1057
-  _globals['_ACTIONRUN']._serialized_start=1059
-  _globals['_ACTIONRUN']._serialized_end=1140
+  _globals['_ACTIONRUNSTATE']._serialized_start=1817
+  _globals['_ACTIONRUNSTATE']._serialized_end=1982
+  _globals['_EFFECT']._serialized_start=154
+  _globals['_EFFECT']._serialized_end=534
+  _globals['_CREATEAGENTEFFECT']._serialized_start=536
+  _globals['_CREATEAGENTEFFECT']._serialized_end=631
+  _globals['_RETIREAGENTEFFECT']._serialized_start=633
+  _globals['_RETIREAGENTEFFECT']._serialized_end=666
+  _globals['_SETAGENTEFFECT']._serialized_start=668
+  _globals['_SETAGENTEFFECT']._serialized_end=756
+  _globals['_SETPOLICYEFFECT']._serialized_start=758
+  _globals['_SETPOLICYEFFECT']._serialized_end=871
+  _globals['_RUNACTIONEFFECT']._serialized_start=874
+  _globals['_RUNACTIONEFFECT']._serialized_end=1002
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_start=959
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_end=1002
+  _globals['_CREATESCHEDULEEFFECT']._serialized_start=1005
+  _globals['_CREATESCHEDULEEFFECT']._serialized_end=1210
+  _globals['_CHANGESCHEDULEEFFECT']._serialized_start=1213
+  _globals['_CHANGESCHEDULEEFFECT']._serialized_end=1495
+  _globals['_EFFECTCHANGE']._serialized_start=1497
+  _globals['_EFFECTCHANGE']._serialized_end=1574
+  _globals['_APPROVAL']._serialized_start=1577
+  _globals['_APPROVAL']._serialized_end=1731
+  _globals['_ACTIONRUN']._serialized_start=1733
+  _globals['_ACTIONRUN']._serialized_end=1814
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,8 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from . import agent_pb2 as _agent_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -23,18 +27,22 @@ ACTION_RUN_STATE_DONE: ActionRunState
 ACTION_RUN_STATE_FAILED: ActionRunState
 
 class Effect(_message.Message):
-    __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy", "run_action")
+    __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy", "run_action", "create_schedule", "change_schedule")
     CREATE_AGENT_FIELD_NUMBER: _ClassVar[int]
     RETIRE_AGENT_FIELD_NUMBER: _ClassVar[int]
     SET_AGENT_FIELD_NUMBER: _ClassVar[int]
     SET_POLICY_FIELD_NUMBER: _ClassVar[int]
     RUN_ACTION_FIELD_NUMBER: _ClassVar[int]
+    CREATE_SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     create_agent: CreateAgentEffect
     retire_agent: RetireAgentEffect
     set_agent: SetAgentEffect
     set_policy: SetPolicyEffect
     run_action: RunActionEffect
-    def __init__(self, create_agent: _Optional[_Union[CreateAgentEffect, _Mapping]] = ..., retire_agent: _Optional[_Union[RetireAgentEffect, _Mapping]] = ..., set_agent: _Optional[_Union[SetAgentEffect, _Mapping]] = ..., set_policy: _Optional[_Union[SetPolicyEffect, _Mapping]] = ..., run_action: _Optional[_Union[RunActionEffect, _Mapping]] = ...) -> None: ...
+    create_schedule: CreateScheduleEffect
+    change_schedule: ChangeScheduleEffect
+    def __init__(self, create_agent: _Optional[_Union[CreateAgentEffect, _Mapping]] = ..., retire_agent: _Optional[_Union[RetireAgentEffect, _Mapping]] = ..., set_agent: _Optional[_Union[SetAgentEffect, _Mapping]] = ..., set_policy: _Optional[_Union[SetPolicyEffect, _Mapping]] = ..., run_action: _Optional[_Union[RunActionEffect, _Mapping]] = ..., create_schedule: _Optional[_Union[CreateScheduleEffect, _Mapping]] = ..., change_schedule: _Optional[_Union[ChangeScheduleEffect, _Mapping]] = ...) -> None: ...
 
 class CreateAgentEffect(_message.Message):
     __slots__ = ("name", "role", "model", "policy")
@@ -88,6 +96,42 @@ class RunActionEffect(_message.Message):
     action: str
     args: _containers.ScalarMap[str, str]
     def __init__(self, action: _Optional[str] = ..., args: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class CreateScheduleEffect(_message.Message):
+    __slots__ = ("body", "targets", "first_time", "interval", "zone", "late_max")
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TIME_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    ZONE_FIELD_NUMBER: _ClassVar[int]
+    LATE_MAX_FIELD_NUMBER: _ClassVar[int]
+    body: str
+    targets: _containers.RepeatedScalarFieldContainer[str]
+    first_time: _timestamp_pb2.Timestamp
+    interval: _duration_pb2.Duration
+    zone: str
+    late_max: _duration_pb2.Duration
+    def __init__(self, body: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ..., first_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., zone: _Optional[str] = ..., late_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ChangeScheduleEffect(_message.Message):
+    __slots__ = ("schedule_id", "body", "targets_add", "targets_remove", "first_time", "interval", "zone", "late_max")
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_ADD_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_REMOVE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TIME_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    ZONE_FIELD_NUMBER: _ClassVar[int]
+    LATE_MAX_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: int
+    body: str
+    targets_add: _containers.RepeatedScalarFieldContainer[str]
+    targets_remove: _containers.RepeatedScalarFieldContainer[str]
+    first_time: _timestamp_pb2.Timestamp
+    interval: _duration_pb2.Duration
+    zone: str
+    late_max: _duration_pb2.Duration
+    def __init__(self, schedule_id: _Optional[int] = ..., body: _Optional[str] = ..., targets_add: _Optional[_Iterable[str]] = ..., targets_remove: _Optional[_Iterable[str]] = ..., first_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., zone: _Optional[str] = ..., late_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class EffectChange(_message.Message):
     __slots__ = ("field", "before", "after", "exceeds")

@@ -57,6 +57,10 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVENT_KIND_LOGS_READ: _ClassVar[EventKind]
     EVENT_KIND_ACTION_BEGUN: _ClassVar[EventKind]
     EVENT_KIND_ACTION_ENDED: _ClassVar[EventKind]
+    EVENT_KIND_SCHEDULE_CREATED: _ClassVar[EventKind]
+    EVENT_KIND_SCHEDULE_CHANGED: _ClassVar[EventKind]
+    EVENT_KIND_SCHEDULE_FIRED: _ClassVar[EventKind]
+    EVENT_KIND_SCHEDULE_ENDED: _ClassVar[EventKind]
 
 class Settler(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -80,6 +84,13 @@ class AgentChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AGENT_CHANGE_POLICY: _ClassVar[AgentChange]
     AGENT_CHANGE_FILE: _ClassVar[AgentChange]
     AGENT_CHANGE_ROLE: _ClassVar[AgentChange]
+
+class ScheduleChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCHEDULE_CHANGE_UNSPECIFIED: _ClassVar[ScheduleChange]
+    SCHEDULE_CHANGE_EDITED: _ClassVar[ScheduleChange]
+    SCHEDULE_CHANGE_PAUSED: _ClassVar[ScheduleChange]
+    SCHEDULE_CHANGE_RESUMED: _ClassVar[ScheduleChange]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_MESSAGE_ACCEPTED: EventKind
 EVENT_KIND_DELIVERY_LEASED: EventKind
@@ -121,6 +132,10 @@ EVENT_KIND_HARNESS_CRASHED: EventKind
 EVENT_KIND_LOGS_READ: EventKind
 EVENT_KIND_ACTION_BEGUN: EventKind
 EVENT_KIND_ACTION_ENDED: EventKind
+EVENT_KIND_SCHEDULE_CREATED: EventKind
+EVENT_KIND_SCHEDULE_CHANGED: EventKind
+EVENT_KIND_SCHEDULE_FIRED: EventKind
+EVENT_KIND_SCHEDULE_ENDED: EventKind
 SETTLER_UNSPECIFIED: Settler
 SETTLER_HOLDER: Settler
 SETTLER_OPERATOR: Settler
@@ -135,6 +150,10 @@ AGENT_CHANGE_PARENT: AgentChange
 AGENT_CHANGE_POLICY: AgentChange
 AGENT_CHANGE_FILE: AgentChange
 AGENT_CHANGE_ROLE: AgentChange
+SCHEDULE_CHANGE_UNSPECIFIED: ScheduleChange
+SCHEDULE_CHANGE_EDITED: ScheduleChange
+SCHEDULE_CHANGE_PAUSED: ScheduleChange
+SCHEDULE_CHANGE_RESUMED: ScheduleChange
 
 class DeliveryLeased(_message.Message):
     __slots__ = ("attempt", "cause")
@@ -258,8 +277,34 @@ class HarnessStateChanged(_message.Message):
     state: _agent_pb2.HarnessState
     def __init__(self, state: _Optional[_Union[_agent_pb2.HarnessState, str]] = ...) -> None: ...
 
+class ScheduleCreated(_message.Message):
+    __slots__ = ("schedule_id",)
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: int
+    def __init__(self, schedule_id: _Optional[int] = ...) -> None: ...
+
+class ScheduleChanged(_message.Message):
+    __slots__ = ("schedule_id", "change")
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: int
+    change: ScheduleChange
+    def __init__(self, schedule_id: _Optional[int] = ..., change: _Optional[_Union[ScheduleChange, str]] = ...) -> None: ...
+
+class ScheduleFired(_message.Message):
+    __slots__ = ("schedule_id",)
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: int
+    def __init__(self, schedule_id: _Optional[int] = ...) -> None: ...
+
+class ScheduleEnded(_message.Message):
+    __slots__ = ("schedule_id",)
+    SCHEDULE_ID_FIELD_NUMBER: _ClassVar[int]
+    schedule_id: int
+    def __init__(self, schedule_id: _Optional[int] = ...) -> None: ...
+
 class Event(_message.Message):
-    __slots__ = ("sequence", "kind", "time", "agent", "message_id", "turn_id", "detail", "question_id", "reminder_id", "delivery_leased", "delivery_acked", "delivery_returned", "delivery_dead", "delivery_held", "turn_begun", "turn_ended", "harness_attached", "harness_lost", "agent_created", "agent_changed", "agent_parked", "command_given", "command_closed", "refused", "reminder_set", "harness_state_changed")
+    __slots__ = ("sequence", "kind", "time", "agent", "message_id", "turn_id", "detail", "question_id", "reminder_id", "delivery_leased", "delivery_acked", "delivery_returned", "delivery_dead", "delivery_held", "turn_begun", "turn_ended", "harness_attached", "harness_lost", "agent_created", "agent_changed", "agent_parked", "command_given", "command_closed", "refused", "reminder_set", "harness_state_changed", "schedule_created", "schedule_changed", "schedule_fired", "schedule_ended")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -286,6 +331,10 @@ class Event(_message.Message):
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     REMINDER_SET_FIELD_NUMBER: _ClassVar[int]
     HARNESS_STATE_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_CREATED_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIRED_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_ENDED_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     kind: EventKind
     time: _timestamp_pb2.Timestamp
@@ -312,4 +361,8 @@ class Event(_message.Message):
     refused: CallRefused
     reminder_set: ReminderSet
     harness_state_changed: HarnessStateChanged
-    def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[EventKind, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent: _Optional[str] = ..., message_id: _Optional[int] = ..., turn_id: _Optional[int] = ..., detail: _Optional[str] = ..., question_id: _Optional[int] = ..., reminder_id: _Optional[int] = ..., delivery_leased: _Optional[_Union[DeliveryLeased, _Mapping]] = ..., delivery_acked: _Optional[_Union[DeliveryAcked, _Mapping]] = ..., delivery_returned: _Optional[_Union[DeliveryReturned, _Mapping]] = ..., delivery_dead: _Optional[_Union[DeliveryDead, _Mapping]] = ..., delivery_held: _Optional[_Union[DeliveryHeld, _Mapping]] = ..., turn_begun: _Optional[_Union[TurnBegun, _Mapping]] = ..., turn_ended: _Optional[_Union[TurnEnded, _Mapping]] = ..., harness_attached: _Optional[_Union[HarnessAttached, _Mapping]] = ..., harness_lost: _Optional[_Union[HarnessLost, _Mapping]] = ..., agent_created: _Optional[_Union[AgentCreated, _Mapping]] = ..., agent_changed: _Optional[_Union[AgentChanged, _Mapping]] = ..., agent_parked: _Optional[_Union[AgentParked, _Mapping]] = ..., command_given: _Optional[_Union[CommandGiven, _Mapping]] = ..., command_closed: _Optional[_Union[CommandClosed, _Mapping]] = ..., refused: _Optional[_Union[CallRefused, _Mapping]] = ..., reminder_set: _Optional[_Union[ReminderSet, _Mapping]] = ..., harness_state_changed: _Optional[_Union[HarnessStateChanged, _Mapping]] = ...) -> None: ...
+    schedule_created: ScheduleCreated
+    schedule_changed: ScheduleChanged
+    schedule_fired: ScheduleFired
+    schedule_ended: ScheduleEnded
+    def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[EventKind, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent: _Optional[str] = ..., message_id: _Optional[int] = ..., turn_id: _Optional[int] = ..., detail: _Optional[str] = ..., question_id: _Optional[int] = ..., reminder_id: _Optional[int] = ..., delivery_leased: _Optional[_Union[DeliveryLeased, _Mapping]] = ..., delivery_acked: _Optional[_Union[DeliveryAcked, _Mapping]] = ..., delivery_returned: _Optional[_Union[DeliveryReturned, _Mapping]] = ..., delivery_dead: _Optional[_Union[DeliveryDead, _Mapping]] = ..., delivery_held: _Optional[_Union[DeliveryHeld, _Mapping]] = ..., turn_begun: _Optional[_Union[TurnBegun, _Mapping]] = ..., turn_ended: _Optional[_Union[TurnEnded, _Mapping]] = ..., harness_attached: _Optional[_Union[HarnessAttached, _Mapping]] = ..., harness_lost: _Optional[_Union[HarnessLost, _Mapping]] = ..., agent_created: _Optional[_Union[AgentCreated, _Mapping]] = ..., agent_changed: _Optional[_Union[AgentChanged, _Mapping]] = ..., agent_parked: _Optional[_Union[AgentParked, _Mapping]] = ..., command_given: _Optional[_Union[CommandGiven, _Mapping]] = ..., command_closed: _Optional[_Union[CommandClosed, _Mapping]] = ..., refused: _Optional[_Union[CallRefused, _Mapping]] = ..., reminder_set: _Optional[_Union[ReminderSet, _Mapping]] = ..., harness_state_changed: _Optional[_Union[HarnessStateChanged, _Mapping]] = ..., schedule_created: _Optional[_Union[ScheduleCreated, _Mapping]] = ..., schedule_changed: _Optional[_Union[ScheduleChanged, _Mapping]] = ..., schedule_fired: _Optional[_Union[ScheduleFired, _Mapping]] = ..., schedule_ended: _Optional[_Union[ScheduleEnded, _Mapping]] = ...) -> None: ...

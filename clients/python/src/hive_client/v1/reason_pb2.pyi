@@ -72,6 +72,8 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_LAUNCHER_ATTACHED: _ClassVar[Reason]
     REASON_LAUNCHER_OFFLINE: _ClassVar[Reason]
     REASON_DIFF_CHANGED: _ClassVar[Reason]
+    REASON_SCHEDULE_NOT_FOUND: _ClassVar[Reason]
+    REASON_SCHEDULE_LIMIT: _ClassVar[Reason]
 RETRY_UNSPECIFIED: Retry
 RETRY_NEVER: Retry
 RETRY_LATER: Retry
@@ -131,6 +133,8 @@ REASON_SOCKET_LIMIT: Reason
 REASON_LAUNCHER_ATTACHED: Reason
 REASON_LAUNCHER_OFFLINE: Reason
 REASON_DIFF_CHANGED: Reason
+REASON_SCHEDULE_NOT_FOUND: Reason
+REASON_SCHEDULE_LIMIT: Reason
 ABOUT_FIELD_NUMBER: _ClassVar[int]
 about: _descriptor.FieldDescriptor
 

@@ -3,7 +3,7 @@
 //! Invariant: a sentence of the doctor is in a bundle only if its check is on the list of those
 //! that quote no other text.
 
-use hive_proto::v1::{self, QuestionState, ReminderState};
+use hive_proto::v1::{self, QuestionState, ReminderState, ScheduleState};
 use serde::Serialize;
 
 use super::collect::Collector;
@@ -14,7 +14,7 @@ use crate::fetch::{self, Whose};
 use crate::output::{View, tagged};
 use crate::view::bundled::{self, said};
 use crate::view::check::{Check, Fix, State};
-use crate::view::{delivery, loose_end, message, question, reminder};
+use crate::view::{delivery, loose_end, message, question, reminder, schedule};
 
 const AGENTS_MAX: usize = 10_000;
 const EVENTS_MAX: usize = 1_000;
@@ -124,6 +124,9 @@ async fn add_said(collector: &mut Collector<'_>, reached: &Reached) {
     let states: [ReminderState; 0] = [];
     let reminders = fetch::reminders::<reminder::Reminder>(broker, "", &states, SAID_MAX).await;
     add_views(collector, "bodies/reminders.jsonl", reminders);
+    let states: [ScheduleState; 0] = [];
+    let schedules = fetch::schedules::<schedule::Schedule>(broker, "", &states, SAID_MAX).await;
+    add_views(collector, "bodies/schedules.jsonl", schedules);
     let loose_ends = fetch::loose_ends::<loose_end::LooseEnd>(broker, "", SAID_MAX).await;
     add_views(collector, "bodies/loose_ends.jsonl", loose_ends);
 }

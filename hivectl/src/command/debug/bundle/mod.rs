@@ -49,7 +49,7 @@ pub(crate) struct Bundle {
     /// The configuration of the hive [default: /etc/hive/hive.toml, if it is there]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Add what agents and operators wrote: mail, questions, reminders, statuses, errors
+    /// Add what agents and operators wrote: mail, questions, reminders, schedules, statuses, errors
     #[arg(long)]
     bodies: bool,
 }
@@ -93,7 +93,7 @@ impl From<BundleError> for Failure {
 }
 
 const LOOK_FIRST: &str = "look through it before you attach it to a report: `tar -xOzf FILE`";
-const HAS_BODIES: &str = "with --bodies the bundle has mail, questions, reminders, statuses, errors and ends of outputs: give it only to people who may read them";
+const HAS_BODIES: &str = "with --bodies the bundle has mail, questions, reminders, schedules, statuses, errors and ends of outputs: give it only to people who may read them";
 
 impl Bundle {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {

@@ -16,13 +16,113 @@ import type { Delivery, DeliveryKey } from "./delivery_pb.js";
 import { file_hive_v1_delivery } from "./delivery_pb.js";
 import type { LoginEnd, Terminal } from "./login_pb.js";
 import { file_hive_v1_login } from "./login_pb.js";
+import type { Schedule } from "./schedule_pb.js";
+import { file_hive_v1_schedule } from "./schedule_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hive/v1/admin_service.proto.
  */
 export const file_hive_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("ChtoaXZlL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SB2hpdmUudjEikwEKEkNyZWF0ZUFnZW50UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGcGFyZW50GAMgASgJEgwKBHJvbGUYBCABKAkSDQoFbW9kZWwYBSABKAkSHwoGcG9saWN5GAYgASgLMg8uaGl2ZS52MS5Qb2xpY3kSDQoFYWRvcHQYByABKAgiSQoTQ3JlYXRlQWdlbnRSZXNwb25zZRIdCgVhZ2VudBgBIAEoCzIOLmhpdmUudjEuQWdlbnQSEwoLc29ja2V0X3BhdGgYAiABKAkiUwoSUmV0aXJlQWdlbnRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDAoEbmFtZRgCIAEoCRINCgVwdXJnZRgDIAEoCBIMCgRldGFnGAQgASgJIlIKE1JldGlyZUFnZW50UmVzcG9uc2USEgoKa2VwdF9jb3VudBgBIAEoDRIVCg1kcm9wcGVkX2NvdW50GAIgASgNEhAKCHB1cmdlX2lkGAMgASgEIkIKEFN0b3BBZ2VudFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBGV0YWcYAyABKAkiMgoRU3RvcEFnZW50UmVzcG9uc2USHQoFYWdlbnQYASABKAsyDi5oaXZlLnYxLkFnZW50ImkKEVN0YXJ0QWdlbnRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRldGFnGAMgASgJEhYKCW9uX2RlbWFuZBgEIAEoCEgAiAEBQgwKCl9vbl9kZW1hbmQiMwoSU3RhcnRBZ2VudFJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uaGl2ZS52MS5BZ2VudCI6ChFMaXN0UHVyZ2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJNChJMaXN0UHVyZ2VzUmVzcG9uc2USHgoGcHVyZ2VzGAEgAygLMg4uaGl2ZS52MS5QdXJnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUQoFUHVyZ2USCgoCaWQYASABKAQSDAoEbmFtZRgCIAEoCRIuCgpwdXJnZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI6ChJGaW5pc2hQdXJnZVJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghwdXJnZV9pZBgCIAEoBCIVChNGaW5pc2hQdXJnZVJlc3BvbnNlIlIKEFNldFBhcmVudFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnBhcmVudBgDIAEoCRIMCgRldGFnGAQgASgJIjIKEVNldFBhcmVudFJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uaGl2ZS52MS5BZ2VudCKGAQoQU2V0UG9saWN5UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSHwoGcG9saWN5GAMgASgLMg8uaGl2ZS52MS5Qb2xpY3kSLwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjIKEVNldFBvbGljeVJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uaGl2ZS52MS5BZ2VudCJOChZMaXN0RGVhZExldHRlcnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBWFnZW50GAMgASgJIlkKF0xpc3REZWFkTGV0dGVyc1Jlc3BvbnNlEiUKCmRlbGl2ZXJpZXMYASADKAsyES5oaXZlLnYxLkRlbGl2ZXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJPChZSZWRyaXZlRGVsaXZlcnlSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSIQoDa2V5GAIgASgLMhQuaGl2ZS52MS5EZWxpdmVyeUtleSIZChdSZWRyaXZlRGVsaXZlcnlSZXNwb25zZSJMChNEcm9wRGVsaXZlcnlSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSIQoDa2V5GAIgASgLMhQuaGl2ZS52MS5EZWxpdmVyeUtleSIWChREcm9wRGVsaXZlcnlSZXNwb25zZSJPChZSZWxlYXNlRGVsaXZlcnlSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSIQoDa2V5GAIgASgLMhQuaGl2ZS52MS5EZWxpdmVyeUtleSIZChdSZWxlYXNlRGVsaXZlcnlSZXNwb25zZSJaChJTZW5kQ29tbWFuZFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRINCgVhZ2VudBgCIAEoCRIhCgdjb21tYW5kGAMgASgLMhAuaGl2ZS52MS5Db21tYW5kIikKE1NlbmRDb21tYW5kUmVzcG9uc2USEgoKY29tbWFuZF9pZBgBIAEoBCIYChZHZXRCcm9rZXJTdGF0dXNSZXF1ZXN0IrUFChdHZXRCcm9rZXJTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEgsKA3BpZBgCIAEoDRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpzdG9yYWdlX29rGAQgASgIEhUKDXN0b3JhZ2VfZXJyb3IYBSABKAkSFQoNZGF0YWJhc2VfcGF0aBgGIAEoCRIWCg5kYXRhYmFzZV9ieXRlcxgHIAEoBBITCgthZ2VudF9jb3VudBgIIAEoDRIWCg5hdHRhY2hlZF9jb3VudBgJIAEoDRITCgtyZWFkeV9jb3VudBgKIAEoBBIUCgxsZWFzZWRfY291bnQYCyABKAQSEgoKaGVsZF9jb3VudBgMIAEoBBISCgpkZWFkX2NvdW50GA0gASgEEh0KFW9wZXJhdG9yX3VucmVhZF9jb3VudBgOIAEoBBIbChNub3RfaXNvbGF0ZWRfYWdlbnRzGA8gAygJEhsKE2xhc3RfZXZlbnRfc2VxdWVuY2UYECABKAQSEAoIZHJhaW5pbmcYESABKAgSHwoXb3BlcmF0b3JfcXVlc3Rpb25fY291bnQYEiABKAQSGwoTb3Blbl9xdWVzdGlvbl9jb3VudBgTIAEoBBIeChZwZW5kaW5nX3JlbWluZGVyX2NvdW50GBQgASgEEh4KFnBhcnRseV9pc29sYXRlZF9hZ2VudHMYHyADKAkSIQoZaXNvbGF0aW9uX2FjY2VwdGVkX2FnZW50cxggIAMoCRIxChBiYWNrZ3JvdW5kX3Rhc2tzGCEgAygLMhcuaGl2ZS52MS5CYWNrZ3JvdW5kVGFzaxIZChFsYXVuY2hlcl9hdHRhY2hlZBgiIAEoCEoECB4QH1ISaXNvbGF0aW9uX2FjY2VwdGVkIncKDkJhY2tncm91bmRUYXNrEgwKBG5hbWUYASABKAkSMQoNbGFzdF9ydW5fdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmFpbHVyZV9jb3VudBgDIAEoDRINCgVlcnJvchgEIAEoCSIOCgxEcmFpblJlcXVlc3QiDwoNRHJhaW5SZXNwb25zZSIPCg1CYWNrdXBSZXF1ZXN0IjQKDkJhY2t1cFJlc3BvbnNlEg0KBWNodW5rGAEgASgMEhMKC3RvdGFsX2J5dGVzGAIgASgEIhcKFUNoZWNrSW50ZWdyaXR5UmVxdWVzdCI+ChZDaGVja0ludGVncml0eVJlc3BvbnNlEhAKCHByb2JsZW1zGAEgAygJEhIKCnBhZ2VfY291bnQYAiABKAQidAoMTG9naW5SZXF1ZXN0EiQKBXN0YXJ0GAEgASgLMhMuaGl2ZS52MS5Mb2dpblN0YXJ0SAASDwoFaW5wdXQYAiABKAxIABIlCgh0ZXJtaW5hbBgDIAEoCzIRLmhpdmUudjEuVGVybWluYWxIAEIGCgRzdGVwIkAKCkxvZ2luU3RhcnQSDQoFYWdlbnQYASABKAkSIwoIdGVybWluYWwYAiABKAsyES5oaXZlLnYxLlRlcm1pbmFsIksKDUxvZ2luUmVzcG9uc2USEAoGb3V0cHV0GAEgASgMSAASIAoDZW5kGAIgASgLMhEuaGl2ZS52MS5Mb2dpbkVuZEgAQgYKBHN0ZXAyuQoKDEFkbWluU2VydmljZRJICgtDcmVhdGVBZ2VudBIbLmhpdmUudjEuQ3JlYXRlQWdlbnRSZXF1ZXN0GhwuaGl2ZS52MS5DcmVhdGVBZ2VudFJlc3BvbnNlEkgKC1JldGlyZUFnZW50EhsuaGl2ZS52MS5SZXRpcmVBZ2VudFJlcXVlc3QaHC5oaXZlLnYxLlJldGlyZUFnZW50UmVzcG9uc2USQgoJU3RvcEFnZW50EhkuaGl2ZS52MS5TdG9wQWdlbnRSZXF1ZXN0GhouaGl2ZS52MS5TdG9wQWdlbnRSZXNwb25zZRJFCgpTdGFydEFnZW50EhouaGl2ZS52MS5TdGFydEFnZW50UmVxdWVzdBobLmhpdmUudjEuU3RhcnRBZ2VudFJlc3BvbnNlEkUKCkxpc3RQdXJnZXMSGi5oaXZlLnYxLkxpc3RQdXJnZXNSZXF1ZXN0GhsuaGl2ZS52MS5MaXN0UHVyZ2VzUmVzcG9uc2USSAoLRmluaXNoUHVyZ2USGy5oaXZlLnYxLkZpbmlzaFB1cmdlUmVxdWVzdBocLmhpdmUudjEuRmluaXNoUHVyZ2VSZXNwb25zZRJCCglTZXRQYXJlbnQSGS5oaXZlLnYxLlNldFBhcmVudFJlcXVlc3QaGi5oaXZlLnYxLlNldFBhcmVudFJlc3BvbnNlEkIKCVNldFBvbGljeRIZLmhpdmUudjEuU2V0UG9saWN5UmVxdWVzdBoaLmhpdmUudjEuU2V0UG9saWN5UmVzcG9uc2USVAoPTGlzdERlYWRMZXR0ZXJzEh8uaGl2ZS52MS5MaXN0RGVhZExldHRlcnNSZXF1ZXN0GiAuaGl2ZS52MS5MaXN0RGVhZExldHRlcnNSZXNwb25zZRJUCg9SZWRyaXZlRGVsaXZlcnkSHy5oaXZlLnYxLlJlZHJpdmVEZWxpdmVyeVJlcXVlc3QaIC5oaXZlLnYxLlJlZHJpdmVEZWxpdmVyeVJlc3BvbnNlEksKDERyb3BEZWxpdmVyeRIcLmhpdmUudjEuRHJvcERlbGl2ZXJ5UmVxdWVzdBodLmhpdmUudjEuRHJvcERlbGl2ZXJ5UmVzcG9uc2USVAoPUmVsZWFzZURlbGl2ZXJ5Eh8uaGl2ZS52MS5SZWxlYXNlRGVsaXZlcnlSZXF1ZXN0GiAuaGl2ZS52MS5SZWxlYXNlRGVsaXZlcnlSZXNwb25zZRJICgtTZW5kQ29tbWFuZBIbLmhpdmUudjEuU2VuZENvbW1hbmRSZXF1ZXN0GhwuaGl2ZS52MS5TZW5kQ29tbWFuZFJlc3BvbnNlEjoKBUxvZ2luEhUuaGl2ZS52MS5Mb2dpblJlcXVlc3QaFi5oaXZlLnYxLkxvZ2luUmVzcG9uc2UoATABElQKD0dldEJyb2tlclN0YXR1cxIfLmhpdmUudjEuR2V0QnJva2VyU3RhdHVzUmVxdWVzdBogLmhpdmUudjEuR2V0QnJva2VyU3RhdHVzUmVzcG9uc2USOwoGQmFja3VwEhYuaGl2ZS52MS5CYWNrdXBSZXF1ZXN0GhcuaGl2ZS52MS5CYWNrdXBSZXNwb25zZTABElEKDkNoZWNrSW50ZWdyaXR5Eh4uaGl2ZS52MS5DaGVja0ludGVncml0eVJlcXVlc3QaHy5oaXZlLnYxLkNoZWNrSW50ZWdyaXR5UmVzcG9uc2USNgoFRHJhaW4SFS5oaXZlLnYxLkRyYWluUmVxdWVzdBoWLmhpdmUudjEuRHJhaW5SZXNwb25zZUI9CgdoaXZlLnYxUAFaJmV4YW1wbGUuaW52YWxpZC9oaXZlL2NsaWVudHMvZ28vaGl2ZXYxqgIHSGl2ZS5WMWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_hive_v1_agent, file_hive_v1_command, file_hive_v1_delivery, file_hive_v1_login]);
+  fileDesc("ChtoaXZlL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SB2hpdmUudjEiPwoUUGF1c2VTY2hlZHVsZVJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRITCgtzY2hlZHVsZV9pZBgCIAEoBCI8ChVQYXVzZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5oaXZlLnYxLlNjaGVkdWxlIkAKFVJlc3VtZVNjaGVkdWxlUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhMKC3NjaGVkdWxlX2lkGAIgASgEIj0KFlJlc3VtZVNjaGVkdWxlUmVzcG9uc2USIwoIc2NoZWR1bGUYASABKAsyES5oaXZlLnYxLlNjaGVkdWxlIpMBChJDcmVhdGVBZ2VudFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnBhcmVudBgDIAEoCRIMCgRyb2xlGAQgASgJEg0KBW1vZGVsGAUgASgJEh8KBnBvbGljeRgGIAEoCzIPLmhpdmUudjEuUG9saWN5Eg0KBWFkb3B0GAcgASgIIkkKE0NyZWF0ZUFnZW50UmVzcG9uc2USHQoFYWdlbnQYASABKAsyDi5oaXZlLnYxLkFnZW50EhMKC3NvY2tldF9wYXRoGAIgASgJIlMKElJldGlyZUFnZW50UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDQoFcHVyZ2UYAyABKAgSDAoEZXRhZxgEIAEoCSJSChNSZXRpcmVBZ2VudFJlc3BvbnNlEhIKCmtlcHRfY291bnQYASABKA0SFQoNZHJvcHBlZF9jb3VudBgCIAEoDRIQCghwdXJnZV9pZBgDIAEoBCJCChBTdG9wQWdlbnRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRldGFnGAMgASgJIjIKEVN0b3BBZ2VudFJlc3BvbnNlEh0KBWFnZW50GAEgASgLMg4uaGl2ZS52MS5BZ2VudCJpChFTdGFydEFnZW50UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEZXRhZxgDIAEoCRIWCglvbl9kZW1hbmQYBCABKAhIAIgBAUIMCgpfb25fZGVtYW5kIjMKElN0YXJ0QWdlbnRSZXNwb25zZRIdCgVhZ2VudBgBIAEoCzIOLmhpdmUudjEuQWdlbnQiOgoRTGlzdFB1cmdlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgNEhIKCnBhZ2VfdG9rZW4YAiABKAkiTQoSTGlzdFB1cmdlc1Jlc3BvbnNlEh4KBnB1cmdlcxgBIAMoCzIOLmhpdmUudjEuUHVyZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlEKBVB1cmdlEgoKAmlkGAEgASgEEgwKBG5hbWUYAiABKAkSLgoKcHVyZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiOgoSRmluaXNoUHVyZ2VSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEAoIcHVyZ2VfaWQYAiABKAQiFQoTRmluaXNoUHVyZ2VSZXNwb25zZSJSChBTZXRQYXJlbnRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZwYXJlbnQYAyABKAkSDAoEZXRhZxgEIAEoCSIyChFTZXRQYXJlbnRSZXNwb25zZRIdCgVhZ2VudBgBIAEoCzIOLmhpdmUudjEuQWdlbnQihgEKEFNldFBvbGljeVJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEh8KBnBvbGljeRgDIAEoCzIPLmhpdmUudjEuUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIyChFTZXRQb2xpY3lSZXNwb25zZRIdCgVhZ2VudBgBIAEoCzIOLmhpdmUudjEuQWdlbnQiTgoWTGlzdERlYWRMZXR0ZXJzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCRINCgVhZ2VudBgDIAEoCSJZChdMaXN0RGVhZExldHRlcnNSZXNwb25zZRIlCgpkZWxpdmVyaWVzGAEgAygLMhEuaGl2ZS52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTwoWUmVkcml2ZURlbGl2ZXJ5UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEiEKA2tleRgCIAEoCzIULmhpdmUudjEuRGVsaXZlcnlLZXkiGQoXUmVkcml2ZURlbGl2ZXJ5UmVzcG9uc2UiTAoTRHJvcERlbGl2ZXJ5UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEiEKA2tleRgCIAEoCzIULmhpdmUudjEuRGVsaXZlcnlLZXkiFgoURHJvcERlbGl2ZXJ5UmVzcG9uc2UiTwoWUmVsZWFzZURlbGl2ZXJ5UmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEiEKA2tleRgCIAEoCzIULmhpdmUudjEuRGVsaXZlcnlLZXkiGQoXUmVsZWFzZURlbGl2ZXJ5UmVzcG9uc2UiWgoSU2VuZENvbW1hbmRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDQoFYWdlbnQYAiABKAkSIQoHY29tbWFuZBgDIAEoCzIQLmhpdmUudjEuQ29tbWFuZCIpChNTZW5kQ29tbWFuZFJlc3BvbnNlEhIKCmNvbW1hbmRfaWQYASABKAQiGAoWR2V0QnJva2VyU3RhdHVzUmVxdWVzdCK1BQoXR2V0QnJva2VyU3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRILCgNwaWQYAiABKA0SLgoKc3RhcnRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKc3RvcmFnZV9vaxgEIAEoCBIVCg1zdG9yYWdlX2Vycm9yGAUgASgJEhUKDWRhdGFiYXNlX3BhdGgYBiABKAkSFgoOZGF0YWJhc2VfYnl0ZXMYByABKAQSEwoLYWdlbnRfY291bnQYCCABKA0SFgoOYXR0YWNoZWRfY291bnQYCSABKA0SEwoLcmVhZHlfY291bnQYCiABKAQSFAoMbGVhc2VkX2NvdW50GAsgASgEEhIKCmhlbGRfY291bnQYDCABKAQSEgoKZGVhZF9jb3VudBgNIAEoBBIdChVvcGVyYXRvcl91bnJlYWRfY291bnQYDiABKAQSGwoTbm90X2lzb2xhdGVkX2FnZW50cxgPIAMoCRIbChNsYXN0X2V2ZW50X3NlcXVlbmNlGBAgASgEEhAKCGRyYWluaW5nGBEgASgIEh8KF29wZXJhdG9yX3F1ZXN0aW9uX2NvdW50GBIgASgEEhsKE29wZW5fcXVlc3Rpb25fY291bnQYEyABKAQSHgoWcGVuZGluZ19yZW1pbmRlcl9jb3VudBgUIAEoBBIeChZwYXJ0bHlfaXNvbGF0ZWRfYWdlbnRzGB8gAygJEiEKGWlzb2xhdGlvbl9hY2NlcHRlZF9hZ2VudHMYICADKAkSMQoQYmFja2dyb3VuZF90YXNrcxghIAMoCzIXLmhpdmUudjEuQmFja2dyb3VuZFRhc2sSGQoRbGF1bmNoZXJfYXR0YWNoZWQYIiABKAhKBAgeEB9SEmlzb2xhdGlvbl9hY2NlcHRlZCJ3Cg5CYWNrZ3JvdW5kVGFzaxIMCgRuYW1lGAEgASgJEjEKDWxhc3RfcnVuX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWZhaWx1cmVfY291bnQYAyABKA0SDQoFZXJyb3IYBCABKAkiDgoMRHJhaW5SZXF1ZXN0Ig8KDURyYWluUmVzcG9uc2UiDwoNQmFja3VwUmVxdWVzdCI0Cg5CYWNrdXBSZXNwb25zZRINCgVjaHVuaxgBIAEoDBITCgt0b3RhbF9ieXRlcxgCIAEoBCIXChVDaGVja0ludGVncml0eVJlcXVlc3QiPgoWQ2hlY2tJbnRlZ3JpdHlSZXNwb25zZRIQCghwcm9ibGVtcxgBIAMoCRISCgpwYWdlX2NvdW50GAIgASgEInQKDExvZ2luUmVxdWVzdBIkCgVzdGFydBgBIAEoCzITLmhpdmUudjEuTG9naW5TdGFydEgAEg8KBWlucHV0GAIgASgMSAASJQoIdGVybWluYWwYAyABKAsyES5oaXZlLnYxLlRlcm1pbmFsSABCBgoEc3RlcCJACgpMb2dpblN0YXJ0Eg0KBWFnZW50GAEgASgJEiMKCHRlcm1pbmFsGAIgASgLMhEuaGl2ZS52MS5UZXJtaW5hbCJLCg1Mb2dpblJlc3BvbnNlEhAKBm91dHB1dBgBIAEoDEgAEiAKA2VuZBgCIAEoCzIRLmhpdmUudjEuTG9naW5FbmRIAEIGCgRzdGVwMtwLCgxBZG1pblNlcnZpY2USSAoLQ3JlYXRlQWdlbnQSGy5oaXZlLnYxLkNyZWF0ZUFnZW50UmVxdWVzdBocLmhpdmUudjEuQ3JlYXRlQWdlbnRSZXNwb25zZRJICgtSZXRpcmVBZ2VudBIbLmhpdmUudjEuUmV0aXJlQWdlbnRSZXF1ZXN0GhwuaGl2ZS52MS5SZXRpcmVBZ2VudFJlc3BvbnNlEkIKCVN0b3BBZ2VudBIZLmhpdmUudjEuU3RvcEFnZW50UmVxdWVzdBoaLmhpdmUudjEuU3RvcEFnZW50UmVzcG9uc2USRQoKU3RhcnRBZ2VudBIaLmhpdmUudjEuU3RhcnRBZ2VudFJlcXVlc3QaGy5oaXZlLnYxLlN0YXJ0QWdlbnRSZXNwb25zZRJFCgpMaXN0UHVyZ2VzEhouaGl2ZS52MS5MaXN0UHVyZ2VzUmVxdWVzdBobLmhpdmUudjEuTGlzdFB1cmdlc1Jlc3BvbnNlEkgKC0ZpbmlzaFB1cmdlEhsuaGl2ZS52MS5GaW5pc2hQdXJnZVJlcXVlc3QaHC5oaXZlLnYxLkZpbmlzaFB1cmdlUmVzcG9uc2USQgoJU2V0UGFyZW50EhkuaGl2ZS52MS5TZXRQYXJlbnRSZXF1ZXN0GhouaGl2ZS52MS5TZXRQYXJlbnRSZXNwb25zZRJCCglTZXRQb2xpY3kSGS5oaXZlLnYxLlNldFBvbGljeVJlcXVlc3QaGi5oaXZlLnYxLlNldFBvbGljeVJlc3BvbnNlElQKD0xpc3REZWFkTGV0dGVycxIfLmhpdmUudjEuTGlzdERlYWRMZXR0ZXJzUmVxdWVzdBogLmhpdmUudjEuTGlzdERlYWRMZXR0ZXJzUmVzcG9uc2USVAoPUmVkcml2ZURlbGl2ZXJ5Eh8uaGl2ZS52MS5SZWRyaXZlRGVsaXZlcnlSZXF1ZXN0GiAuaGl2ZS52MS5SZWRyaXZlRGVsaXZlcnlSZXNwb25zZRJLCgxEcm9wRGVsaXZlcnkSHC5oaXZlLnYxLkRyb3BEZWxpdmVyeVJlcXVlc3QaHS5oaXZlLnYxLkRyb3BEZWxpdmVyeVJlc3BvbnNlElQKD1JlbGVhc2VEZWxpdmVyeRIfLmhpdmUudjEuUmVsZWFzZURlbGl2ZXJ5UmVxdWVzdBogLmhpdmUudjEuUmVsZWFzZURlbGl2ZXJ5UmVzcG9uc2USSAoLU2VuZENvbW1hbmQSGy5oaXZlLnYxLlNlbmRDb21tYW5kUmVxdWVzdBocLmhpdmUudjEuU2VuZENvbW1hbmRSZXNwb25zZRI6CgVMb2dpbhIVLmhpdmUudjEuTG9naW5SZXF1ZXN0GhYuaGl2ZS52MS5Mb2dpblJlc3BvbnNlKAEwARJUCg9HZXRCcm9rZXJTdGF0dXMSHy5oaXZlLnYxLkdldEJyb2tlclN0YXR1c1JlcXVlc3QaIC5oaXZlLnYxLkdldEJyb2tlclN0YXR1c1Jlc3BvbnNlEjsKBkJhY2t1cBIWLmhpdmUudjEuQmFja3VwUmVxdWVzdBoXLmhpdmUudjEuQmFja3VwUmVzcG9uc2UwARJRCg5DaGVja0ludGVncml0eRIeLmhpdmUudjEuQ2hlY2tJbnRlZ3JpdHlSZXF1ZXN0Gh8uaGl2ZS52MS5DaGVja0ludGVncml0eVJlc3BvbnNlEk4KDVBhdXNlU2NoZWR1bGUSHS5oaXZlLnYxLlBhdXNlU2NoZWR1bGVSZXF1ZXN0Gh4uaGl2ZS52MS5QYXVzZVNjaGVkdWxlUmVzcG9uc2USUQoOUmVzdW1lU2NoZWR1bGUSHi5oaXZlLnYxLlJlc3VtZVNjaGVkdWxlUmVxdWVzdBofLmhpdmUudjEuUmVzdW1lU2NoZWR1bGVSZXNwb25zZRI2CgVEcmFpbhIVLmhpdmUudjEuRHJhaW5SZXF1ZXN0GhYuaGl2ZS52MS5EcmFpblJlc3BvbnNlQj0KB2hpdmUudjFQAVomZXhhbXBsZS5pbnZhbGlkL2hpdmUvY2xpZW50cy9nby9oaXZldjGqAgdIaXZlLlYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_hive_v1_agent, file_hive_v1_command, file_hive_v1_delivery, file_hive_v1_login, file_hive_v1_schedule]);
+
+/**
+ * A schedule to pause.
+ *
+ * @generated from message hive.v1.PauseScheduleRequest
+ */
+export type PauseScheduleRequest = Message<"hive.v1.PauseScheduleRequest"> & {
+  /**
+   * Client-made idempotency key, 1 to 128 characters.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Id of the schedule.
+   *
+   * @generated from field: uint64 schedule_id = 2;
+   */
+  scheduleId: bigint;
+};
+
+/**
+ * Describes the message hive.v1.PauseScheduleRequest.
+ * Use `create(PauseScheduleRequestSchema)` to create a new message.
+ */
+export const PauseScheduleRequestSchema: GenMessage<PauseScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_hive_v1_admin_service, 0);
+
+/**
+ * The schedule is paused.
+ *
+ * @generated from message hive.v1.PauseScheduleResponse
+ */
+export type PauseScheduleResponse = Message<"hive.v1.PauseScheduleResponse"> & {
+  /**
+   * The schedule.
+   *
+   * @generated from field: hive.v1.Schedule schedule = 1;
+   */
+  schedule?: Schedule | undefined;
+};
+
+/**
+ * Describes the message hive.v1.PauseScheduleResponse.
+ * Use `create(PauseScheduleResponseSchema)` to create a new message.
+ */
+export const PauseScheduleResponseSchema: GenMessage<PauseScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_hive_v1_admin_service, 1);
+
+/**
+ * A schedule to resume.
+ *
+ * @generated from message hive.v1.ResumeScheduleRequest
+ */
+export type ResumeScheduleRequest = Message<"hive.v1.ResumeScheduleRequest"> & {
+  /**
+   * Client-made idempotency key, 1 to 128 characters.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Id of the schedule.
+   *
+   * @generated from field: uint64 schedule_id = 2;
+   */
+  scheduleId: bigint;
+};
+
+/**
+ * Describes the message hive.v1.ResumeScheduleRequest.
+ * Use `create(ResumeScheduleRequestSchema)` to create a new message.
+ */
+export const ResumeScheduleRequestSchema: GenMessage<ResumeScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_hive_v1_admin_service, 2);
+
+/**
+ * The schedule is resumed, or has ended.
+ *
+ * @generated from message hive.v1.ResumeScheduleResponse
+ */
+export type ResumeScheduleResponse = Message<"hive.v1.ResumeScheduleResponse"> & {
+  /**
+   * The schedule.
+   *
+   * @generated from field: hive.v1.Schedule schedule = 1;
+   */
+  schedule?: Schedule | undefined;
+};
+
+/**
+ * Describes the message hive.v1.ResumeScheduleResponse.
+ * Use `create(ResumeScheduleResponseSchema)` to create a new message.
+ */
+export const ResumeScheduleResponseSchema: GenMessage<ResumeScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_hive_v1_admin_service, 3);
 
 /**
  * An agent to create.
@@ -85,7 +185,7 @@ export type CreateAgentRequest = Message<"hive.v1.CreateAgentRequest"> & {
  * Use `create(CreateAgentRequestSchema)` to create a new message.
  */
 export const CreateAgentRequestSchema: GenMessage<CreateAgentRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 0);
+  messageDesc(file_hive_v1_admin_service, 4);
 
 /**
  * The created agent.
@@ -113,7 +213,7 @@ export type CreateAgentResponse = Message<"hive.v1.CreateAgentResponse"> & {
  * Use `create(CreateAgentResponseSchema)` to create a new message.
  */
 export const CreateAgentResponseSchema: GenMessage<CreateAgentResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 1);
+  messageDesc(file_hive_v1_admin_service, 5);
 
 /**
  * An agent to retire.
@@ -155,7 +255,7 @@ export type RetireAgentRequest = Message<"hive.v1.RetireAgentRequest"> & {
  * Use `create(RetireAgentRequestSchema)` to create a new message.
  */
 export const RetireAgentRequestSchema: GenMessage<RetireAgentRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 2);
+  messageDesc(file_hive_v1_admin_service, 6);
 
 /**
  * The result of retiring an agent.
@@ -190,7 +290,7 @@ export type RetireAgentResponse = Message<"hive.v1.RetireAgentResponse"> & {
  * Use `create(RetireAgentResponseSchema)` to create a new message.
  */
 export const RetireAgentResponseSchema: GenMessage<RetireAgentResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 3);
+  messageDesc(file_hive_v1_admin_service, 7);
 
 /**
  * An agent to stop.
@@ -225,7 +325,7 @@ export type StopAgentRequest = Message<"hive.v1.StopAgentRequest"> & {
  * Use `create(StopAgentRequestSchema)` to create a new message.
  */
 export const StopAgentRequestSchema: GenMessage<StopAgentRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 4);
+  messageDesc(file_hive_v1_admin_service, 8);
 
 /**
  * The stopped agent.
@@ -246,7 +346,7 @@ export type StopAgentResponse = Message<"hive.v1.StopAgentResponse"> & {
  * Use `create(StopAgentResponseSchema)` to create a new message.
  */
 export const StopAgentResponseSchema: GenMessage<StopAgentResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 5);
+  messageDesc(file_hive_v1_admin_service, 9);
 
 /**
  * An agent to start.
@@ -288,7 +388,7 @@ export type StartAgentRequest = Message<"hive.v1.StartAgentRequest"> & {
  * Use `create(StartAgentRequestSchema)` to create a new message.
  */
 export const StartAgentRequestSchema: GenMessage<StartAgentRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 6);
+  messageDesc(file_hive_v1_admin_service, 10);
 
 /**
  * The started agent.
@@ -309,7 +409,7 @@ export type StartAgentResponse = Message<"hive.v1.StartAgentResponse"> & {
  * Use `create(StartAgentResponseSchema)` to create a new message.
  */
 export const StartAgentResponseSchema: GenMessage<StartAgentResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 7);
+  messageDesc(file_hive_v1_admin_service, 11);
 
 /**
  * A page of purges.
@@ -337,7 +437,7 @@ export type ListPurgesRequest = Message<"hive.v1.ListPurgesRequest"> & {
  * Use `create(ListPurgesRequestSchema)` to create a new message.
  */
 export const ListPurgesRequestSchema: GenMessage<ListPurgesRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 8);
+  messageDesc(file_hive_v1_admin_service, 12);
 
 /**
  * A page of directories to delete, oldest purge first.
@@ -365,7 +465,7 @@ export type ListPurgesResponse = Message<"hive.v1.ListPurgesResponse"> & {
  * Use `create(ListPurgesResponseSchema)` to create a new message.
  */
 export const ListPurgesResponseSchema: GenMessage<ListPurgesResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 9);
+  messageDesc(file_hive_v1_admin_service, 13);
 
 /**
  * Directories of a purged agent that are not deleted yet.
@@ -400,7 +500,7 @@ export type Purge = Message<"hive.v1.Purge"> & {
  * Use `create(PurgeSchema)` to create a new message.
  */
 export const PurgeSchema: GenMessage<Purge> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 10);
+  messageDesc(file_hive_v1_admin_service, 14);
 
 /**
  * A purge whose directories are deleted.
@@ -428,7 +528,7 @@ export type FinishPurgeRequest = Message<"hive.v1.FinishPurgeRequest"> & {
  * Use `create(FinishPurgeRequestSchema)` to create a new message.
  */
 export const FinishPurgeRequestSchema: GenMessage<FinishPurgeRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 11);
+  messageDesc(file_hive_v1_admin_service, 15);
 
 /**
  * The purge is finished: harnesses of agents of that name may attach.
@@ -443,7 +543,7 @@ export type FinishPurgeResponse = Message<"hive.v1.FinishPurgeResponse"> & {
  * Use `create(FinishPurgeResponseSchema)` to create a new message.
  */
 export const FinishPurgeResponseSchema: GenMessage<FinishPurgeResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 12);
+  messageDesc(file_hive_v1_admin_service, 16);
 
 /**
  * A new place in the tree.
@@ -485,7 +585,7 @@ export type SetParentRequest = Message<"hive.v1.SetParentRequest"> & {
  * Use `create(SetParentRequestSchema)` to create a new message.
  */
 export const SetParentRequestSchema: GenMessage<SetParentRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 13);
+  messageDesc(file_hive_v1_admin_service, 17);
 
 /**
  * The moved agent.
@@ -506,7 +606,7 @@ export type SetParentResponse = Message<"hive.v1.SetParentResponse"> & {
  * Use `create(SetParentResponseSchema)` to create a new message.
  */
 export const SetParentResponseSchema: GenMessage<SetParentResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 14);
+  messageDesc(file_hive_v1_admin_service, 18);
 
 /**
  * A change of policy.
@@ -549,7 +649,7 @@ export type SetPolicyRequest = Message<"hive.v1.SetPolicyRequest"> & {
  * Use `create(SetPolicyRequestSchema)` to create a new message.
  */
 export const SetPolicyRequestSchema: GenMessage<SetPolicyRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 15);
+  messageDesc(file_hive_v1_admin_service, 19);
 
 /**
  * The changed agent.
@@ -570,7 +670,7 @@ export type SetPolicyResponse = Message<"hive.v1.SetPolicyResponse"> & {
  * Use `create(SetPolicyResponseSchema)` to create a new message.
  */
 export const SetPolicyResponseSchema: GenMessage<SetPolicyResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 16);
+  messageDesc(file_hive_v1_admin_service, 20);
 
 /**
  * A filter and a page of dead letters.
@@ -605,7 +705,7 @@ export type ListDeadLettersRequest = Message<"hive.v1.ListDeadLettersRequest"> &
  * Use `create(ListDeadLettersRequestSchema)` to create a new message.
  */
 export const ListDeadLettersRequestSchema: GenMessage<ListDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 17);
+  messageDesc(file_hive_v1_admin_service, 21);
 
 /**
  * A page of dead letters.
@@ -633,7 +733,7 @@ export type ListDeadLettersResponse = Message<"hive.v1.ListDeadLettersResponse">
  * Use `create(ListDeadLettersResponseSchema)` to create a new message.
  */
 export const ListDeadLettersResponseSchema: GenMessage<ListDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 18);
+  messageDesc(file_hive_v1_admin_service, 22);
 
 /**
  * A dead letter to redrive.
@@ -661,7 +761,7 @@ export type RedriveDeliveryRequest = Message<"hive.v1.RedriveDeliveryRequest"> &
  * Use `create(RedriveDeliveryRequestSchema)` to create a new message.
  */
 export const RedriveDeliveryRequestSchema: GenMessage<RedriveDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 19);
+  messageDesc(file_hive_v1_admin_service, 23);
 
 /**
  * The delivery waits in its inbox again.
@@ -676,7 +776,7 @@ export type RedriveDeliveryResponse = Message<"hive.v1.RedriveDeliveryResponse">
  * Use `create(RedriveDeliveryResponseSchema)` to create a new message.
  */
 export const RedriveDeliveryResponseSchema: GenMessage<RedriveDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 20);
+  messageDesc(file_hive_v1_admin_service, 24);
 
 /**
  * A delivery to drop.
@@ -704,7 +804,7 @@ export type DropDeliveryRequest = Message<"hive.v1.DropDeliveryRequest"> & {
  * Use `create(DropDeliveryRequestSchema)` to create a new message.
  */
 export const DropDeliveryRequestSchema: GenMessage<DropDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 21);
+  messageDesc(file_hive_v1_admin_service, 25);
 
 /**
  * The delivery is dropped.
@@ -719,7 +819,7 @@ export type DropDeliveryResponse = Message<"hive.v1.DropDeliveryResponse"> & {
  * Use `create(DropDeliveryResponseSchema)` to create a new message.
  */
 export const DropDeliveryResponseSchema: GenMessage<DropDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 22);
+  messageDesc(file_hive_v1_admin_service, 26);
 
 /**
  * A held delivery to release.
@@ -747,7 +847,7 @@ export type ReleaseDeliveryRequest = Message<"hive.v1.ReleaseDeliveryRequest"> &
  * Use `create(ReleaseDeliveryRequestSchema)` to create a new message.
  */
 export const ReleaseDeliveryRequestSchema: GenMessage<ReleaseDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 23);
+  messageDesc(file_hive_v1_admin_service, 27);
 
 /**
  * The delivery waits in its inbox again.
@@ -762,7 +862,7 @@ export type ReleaseDeliveryResponse = Message<"hive.v1.ReleaseDeliveryResponse">
  * Use `create(ReleaseDeliveryResponseSchema)` to create a new message.
  */
 export const ReleaseDeliveryResponseSchema: GenMessage<ReleaseDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 24);
+  messageDesc(file_hive_v1_admin_service, 28);
 
 /**
  * A command to a harness.
@@ -797,7 +897,7 @@ export type SendCommandRequest = Message<"hive.v1.SendCommandRequest"> & {
  * Use `create(SendCommandRequestSchema)` to create a new message.
  */
 export const SendCommandRequestSchema: GenMessage<SendCommandRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 25);
+  messageDesc(file_hive_v1_admin_service, 29);
 
 /**
  * The command is on disk.
@@ -818,7 +918,7 @@ export type SendCommandResponse = Message<"hive.v1.SendCommandResponse"> & {
  * Use `create(SendCommandResponseSchema)` to create a new message.
  */
 export const SendCommandResponseSchema: GenMessage<SendCommandResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 26);
+  messageDesc(file_hive_v1_admin_service, 30);
 
 /**
  * A request without fields.
@@ -833,7 +933,7 @@ export type GetBrokerStatusRequest = Message<"hive.v1.GetBrokerStatusRequest"> &
  * Use `create(GetBrokerStatusRequestSchema)` to create a new message.
  */
 export const GetBrokerStatusRequestSchema: GenMessage<GetBrokerStatusRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 27);
+  messageDesc(file_hive_v1_admin_service, 31);
 
 /**
  * The state of the broker.
@@ -1015,7 +1115,7 @@ export type GetBrokerStatusResponse = Message<"hive.v1.GetBrokerStatusResponse">
  * Use `create(GetBrokerStatusResponseSchema)` to create a new message.
  */
 export const GetBrokerStatusResponseSchema: GenMessage<GetBrokerStatusResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 28);
+  messageDesc(file_hive_v1_admin_service, 32);
 
 /**
  * A background task of the broker, with the result of its last run.
@@ -1058,7 +1158,7 @@ export type BackgroundTask = Message<"hive.v1.BackgroundTask"> & {
  * Use `create(BackgroundTaskSchema)` to create a new message.
  */
 export const BackgroundTaskSchema: GenMessage<BackgroundTask> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 29);
+  messageDesc(file_hive_v1_admin_service, 33);
 
 /**
  * A request without fields.
@@ -1073,7 +1173,7 @@ export type DrainRequest = Message<"hive.v1.DrainRequest"> & {
  * Use `create(DrainRequestSchema)` to create a new message.
  */
 export const DrainRequestSchema: GenMessage<DrainRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 30);
+  messageDesc(file_hive_v1_admin_service, 34);
 
 /**
  * The broker shuts down.
@@ -1088,7 +1188,7 @@ export type DrainResponse = Message<"hive.v1.DrainResponse"> & {
  * Use `create(DrainResponseSchema)` to create a new message.
  */
 export const DrainResponseSchema: GenMessage<DrainResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 31);
+  messageDesc(file_hive_v1_admin_service, 35);
 
 /**
  * A request without fields.
@@ -1103,7 +1203,7 @@ export type BackupRequest = Message<"hive.v1.BackupRequest"> & {
  * Use `create(BackupRequestSchema)` to create a new message.
  */
 export const BackupRequestSchema: GenMessage<BackupRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 32);
+  messageDesc(file_hive_v1_admin_service, 36);
 
 /**
  * A piece of the copy.
@@ -1131,7 +1231,7 @@ export type BackupResponse = Message<"hive.v1.BackupResponse"> & {
  * Use `create(BackupResponseSchema)` to create a new message.
  */
 export const BackupResponseSchema: GenMessage<BackupResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 33);
+  messageDesc(file_hive_v1_admin_service, 37);
 
 /**
  * A request without fields.
@@ -1146,7 +1246,7 @@ export type CheckIntegrityRequest = Message<"hive.v1.CheckIntegrityRequest"> & {
  * Use `create(CheckIntegrityRequestSchema)` to create a new message.
  */
 export const CheckIntegrityRequestSchema: GenMessage<CheckIntegrityRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 34);
+  messageDesc(file_hive_v1_admin_service, 38);
 
 /**
  * The result of a check of the database.
@@ -1174,7 +1274,7 @@ export type CheckIntegrityResponse = Message<"hive.v1.CheckIntegrityResponse"> &
  * Use `create(CheckIntegrityResponseSchema)` to create a new message.
  */
 export const CheckIntegrityResponseSchema: GenMessage<CheckIntegrityResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 35);
+  messageDesc(file_hive_v1_admin_service, 39);
 
 /**
  * A step of the operator in a login dialogue.
@@ -1219,7 +1319,7 @@ export type LoginRequest = Message<"hive.v1.LoginRequest"> & {
  * Use `create(LoginRequestSchema)` to create a new message.
  */
 export const LoginRequestSchema: GenMessage<LoginRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 36);
+  messageDesc(file_hive_v1_admin_service, 40);
 
 /**
  * The begin of a login dialogue.
@@ -1247,7 +1347,7 @@ export type LoginStart = Message<"hive.v1.LoginStart"> & {
  * Use `create(LoginStartSchema)` to create a new message.
  */
 export const LoginStartSchema: GenMessage<LoginStart> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 37);
+  messageDesc(file_hive_v1_admin_service, 41);
 
 /**
  * A step of a login dialogue.
@@ -1284,7 +1384,7 @@ export type LoginResponse = Message<"hive.v1.LoginResponse"> & {
  * Use `create(LoginResponseSchema)` to create a new message.
  */
 export const LoginResponseSchema: GenMessage<LoginResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_admin_service, 38);
+  messageDesc(file_hive_v1_admin_service, 42);
 
 /**
  * Manages agents, dead letters, held mail, harnesses and the broker itself. On the operator socket only; it does not exist on others.
@@ -1486,6 +1586,28 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof CheckIntegrityRequestSchema;
     output: typeof CheckIntegrityResponseSchema;
+  },
+  /**
+   * Pauses a schedule: it has no due times until it is resumed. A due time that has come fires before. One that is paused stays so.
+   * Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+   *
+   * @generated from rpc hive.v1.AdminService.PauseSchedule
+   */
+  pauseSchedule: {
+    methodKind: "unary";
+    input: typeof PauseScheduleRequestSchema;
+    output: typeof PauseScheduleResponseSchema;
+  },
+  /**
+   * Resumes a paused schedule at its next due time; one that was due once in between ends. One that is active stays so.
+   * Reasons: FIELD_INVALID, SCHEDULE_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+   *
+   * @generated from rpc hive.v1.AdminService.ResumeSchedule
+   */
+  resumeSchedule: {
+    methodKind: "unary";
+    input: typeof ResumeScheduleRequestSchema;
+    output: typeof ResumeScheduleResponseSchema;
   },
   /**
    * Shuts the broker down cleanly: new work is refused, accepted work is on disk, then the process ends.

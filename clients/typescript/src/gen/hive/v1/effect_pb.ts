@@ -6,8 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
+import type { Duration, FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Policy } from "./agent_pb.js";
 import { file_hive_v1_agent } from "./agent_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,11 +16,11 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/effect.proto.
  */
 export const file_hive_v1_effect: GenFile = /*@__PURE__*/
-  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSKIAgoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAEi4KCnJ1bl9hY3Rpb24YBSABKAsyGC5oaXZlLnYxLlJ1bkFjdGlvbkVmZmVjdEgAQggKBmVmZmVjdCJfChFDcmVhdGVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDQoFbW9kZWwYAyABKAkSHwoGcG9saWN5GAQgASgLMg8uaGl2ZS52MS5Qb2xpY3kiIQoRUmV0aXJlQWdlbnRFZmZlY3QSDAoEbmFtZRgBIAEoCSJYCg5TZXRBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEhEKBHJvbGUYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBQgcKBV9yb2xlQggKBl9tb2RlbCJxCg9TZXRQb2xpY3lFZmZlY3QSDAoEbmFtZRgBIAEoCRIfCgZwb2xpY3kYAiABKAsyDy5oaXZlLnYxLlBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sigAEKD1J1bkFjdGlvbkVmZmVjdBIOCgZhY3Rpb24YASABKAkSMAoEYXJncxgCIAMoCzIiLmhpdmUudjEuUnVuQWN0aW9uRWZmZWN0LkFyZ3NFbnRyeRorCglBcmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJNCgxFZmZlY3RDaGFuZ2USDQoFZmllbGQYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJEg8KB2V4Y2VlZHMYBCABKAkimgEKCEFwcHJvdmFsEh8KBmVmZmVjdBgBIAEoCzIPLmhpdmUudjEuRWZmZWN0EiYKB2NoYW5nZXMYAiADKAsyFS5oaXZlLnYxLkVmZmVjdENoYW5nZRITCgtkaWZmX2RpZ2VzdBgDIAEoCRIPCgdwcm9ibGVtGAQgASgJEh8KA3J1bhgFIAEoCzISLmhpdmUudjEuQWN0aW9uUnVuIlEKCUFjdGlvblJ1bhImCgVzdGF0ZRgBIAEoDjIXLmhpdmUudjEuQWN0aW9uUnVuU3RhdGUSDAoEcnVucxgCIAEoDRIOCgZkZXRhaWwYAyABKAkqpQEKDkFjdGlvblJ1blN0YXRlEiAKHEFDVElPTl9SVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdBQ1RJT05fUlVOX1NUQVRFX1FVRVVFRBABEhwKGEFDVElPTl9SVU5fU1RBVEVfUlVOTklORxACEhkKFUFDVElPTl9SVU5fU1RBVEVfRE9ORRADEhsKF0FDVElPTl9SVU5fU1RBVEVfRkFJTEVEEARCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_hive_v1_agent]);
+  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSL8AgoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAEi4KCnJ1bl9hY3Rpb24YBSABKAsyGC5oaXZlLnYxLlJ1bkFjdGlvbkVmZmVjdEgAEjgKD2NyZWF0ZV9zY2hlZHVsZRgGIAEoCzIdLmhpdmUudjEuQ3JlYXRlU2NoZWR1bGVFZmZlY3RIABI4Cg9jaGFuZ2Vfc2NoZWR1bGUYByABKAsyHS5oaXZlLnYxLkNoYW5nZVNjaGVkdWxlRWZmZWN0SABCCAoGZWZmZWN0Il8KEUNyZWF0ZUFnZW50RWZmZWN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRINCgVtb2RlbBgDIAEoCRIfCgZwb2xpY3kYBCABKAsyDy5oaXZlLnYxLlBvbGljeSIhChFSZXRpcmVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJIlgKDlNldEFnZW50RWZmZWN0EgwKBG5hbWUYASABKAkSEQoEcm9sZRgCIAEoCUgAiAEBEhIKBW1vZGVsGAMgASgJSAGIAQFCBwoFX3JvbGVCCAoGX21vZGVsInEKD1NldFBvbGljeUVmZmVjdBIMCgRuYW1lGAEgASgJEh8KBnBvbGljeRgCIAEoCzIPLmhpdmUudjEuUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayKAAQoPUnVuQWN0aW9uRWZmZWN0Eg4KBmFjdGlvbhgBIAEoCRIwCgRhcmdzGAIgAygLMiIuaGl2ZS52MS5SdW5BY3Rpb25FZmZlY3QuQXJnc0VudHJ5GisKCUFyZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIs0BChRDcmVhdGVTY2hlZHVsZUVmZmVjdBIMCgRib2R5GAEgASgJEg8KB3RhcmdldHMYAiADKAkSLgoKZmlyc3RfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIaW50ZXJ2YWwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEem9uZRgFIAEoCRIrCghsYXRlX21heBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKaAgoUQ2hhbmdlU2NoZWR1bGVFZmZlY3QSEwoLc2NoZWR1bGVfaWQYASABKAQSEQoEYm9keRgCIAEoCUgAiAEBEhMKC3RhcmdldHNfYWRkGAMgAygJEhYKDnRhcmdldHNfcmVtb3ZlGAQgAygJEi4KCmZpcnN0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKBHpvbmUYByABKAlIAYgBARIrCghsYXRlX21heBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIHCgVfYm9keUIHCgVfem9uZSJNCgxFZmZlY3RDaGFuZ2USDQoFZmllbGQYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJEg8KB2V4Y2VlZHMYBCABKAkimgEKCEFwcHJvdmFsEh8KBmVmZmVjdBgBIAEoCzIPLmhpdmUudjEuRWZmZWN0EiYKB2NoYW5nZXMYAiADKAsyFS5oaXZlLnYxLkVmZmVjdENoYW5nZRITCgtkaWZmX2RpZ2VzdBgDIAEoCRIPCgdwcm9ibGVtGAQgASgJEh8KA3J1bhgFIAEoCzISLmhpdmUudjEuQWN0aW9uUnVuIlEKCUFjdGlvblJ1bhImCgVzdGF0ZRgBIAEoDjIXLmhpdmUudjEuQWN0aW9uUnVuU3RhdGUSDAoEcnVucxgCIAEoDRIOCgZkZXRhaWwYAyABKAkqpQEKDkFjdGlvblJ1blN0YXRlEiAKHEFDVElPTl9SVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdBQ1RJT05fUlVOX1NUQVRFX1FVRVVFRBABEhwKGEFDVElPTl9SVU5fU1RBVEVfUlVOTklORxACEhkKFUFDVElPTl9SVU5fU1RBVEVfRE9ORRADEhsKF0FDVElPTl9SVU5fU1RBVEVfRkFJTEVEEARCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_hive_v1_agent]);
 
 /**
- * A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
- * gives them.
+ * A change that the broker makes once the operator approves it. The policies in it have no `grants`, no `children_max` and no `schedules_max`:
+ * only the operator gives them.
  *
  * @generated from message hive.v1.Effect
  */
@@ -70,6 +70,22 @@ export type Effect = Message<"hive.v1.Effect"> & {
      */
     value: RunActionEffect;
     case: "runAction";
+  } | {
+    /**
+     * Creates a schedule of the asker.
+     *
+     * @generated from field: hive.v1.CreateScheduleEffect create_schedule = 6;
+     */
+    value: CreateScheduleEffect;
+    case: "createSchedule";
+  } | {
+    /**
+     * Changes a schedule of the asker.
+     *
+     * @generated from field: hive.v1.ChangeScheduleEffect change_schedule = 7;
+     */
+    value: ChangeScheduleEffect;
+    case: "changeSchedule";
   } | { case: undefined; value?: undefined };
 };
 
@@ -244,6 +260,134 @@ export const RunActionEffectSchema: GenMessage<RunActionEffect> = /*@__PURE__*/
   messageDesc(file_hive_v1_effect, 5);
 
 /**
+ * A schedule to create. Its owner is the asker.
+ *
+ * @generated from message hive.v1.CreateScheduleEffect
+ */
+export type CreateScheduleEffect = Message<"hive.v1.CreateScheduleEffect"> & {
+  /**
+   * Text of its messages, not empty.
+   *
+   * @generated from field: string body = 1;
+   */
+  body: string;
+
+  /**
+   * The agents that get them: 1 to 16 names, all different, to which the asker may send. It may name itself.
+   *
+   * @generated from field: repeated string targets = 2;
+   */
+  targets: string[];
+
+  /**
+   * The first due time (wall clock), at most 3,660 days ahead. Of a schedule that is due once it is in the future; of any other, due times
+   * in the past are left out.
+   *
+   * @generated from field: google.protobuf.Timestamp first_time = 3;
+   */
+  firstTime?: Timestamp | undefined;
+
+  /**
+   * Time from one due time to the next: 60 s to 3,660 days, whole seconds; unset: it is due once.
+   *
+   * @generated from field: google.protobuf.Duration interval = 4;
+   */
+  interval?: Duration | undefined;
+
+  /**
+   * Zone of the IANA database in which whole days are counted, for example `Europe/Berlin`; empty for none.
+   *
+   * @generated from field: string zone = 5;
+   */
+  zone: string;
+
+  /**
+   * Most time after a due time at which its message is still sent, at least 60 s, for example after the broker was down; unset: any.
+   *
+   * @generated from field: google.protobuf.Duration late_max = 6;
+   */
+  lateMax?: Duration | undefined;
+};
+
+/**
+ * Describes the message hive.v1.CreateScheduleEffect.
+ * Use `create(CreateScheduleEffectSchema)` to create a new message.
+ */
+export const CreateScheduleEffectSchema: GenMessage<CreateScheduleEffect> = /*@__PURE__*/
+  messageDesc(file_hive_v1_effect, 6);
+
+/**
+ * New values of a schedule of the asker; at least one is set. A change that only removes targets, fires less often and later is applied at
+ * once, without the operator.
+ *
+ * @generated from message hive.v1.ChangeScheduleEffect
+ */
+export type ChangeScheduleEffect = Message<"hive.v1.ChangeScheduleEffect"> & {
+  /**
+   * Id of the schedule.
+   *
+   * @generated from field: uint64 schedule_id = 1;
+   */
+  scheduleId: bigint;
+
+  /**
+   * The new text; unset: as it is.
+   *
+   * @generated from field: optional string body = 2;
+   */
+  body?: string | undefined;
+
+  /**
+   * Agents to add to the targets.
+   *
+   * @generated from field: repeated string targets_add = 3;
+   */
+  targetsAdd: string[];
+
+  /**
+   * Agents to remove from the targets; at least one target stays.
+   *
+   * @generated from field: repeated string targets_remove = 4;
+   */
+  targetsRemove: string[];
+
+  /**
+   * A new first due time, from which all later ones are counted; unset: as it is.
+   *
+   * @generated from field: google.protobuf.Timestamp first_time = 5;
+   */
+  firstTime?: Timestamp | undefined;
+
+  /**
+   * The new interval; unset: as it is.
+   *
+   * @generated from field: google.protobuf.Duration interval = 6;
+   */
+  interval?: Duration | undefined;
+
+  /**
+   * The new zone, empty for none; unset: as it is.
+   *
+   * @generated from field: optional string zone = 7;
+   */
+  zone?: string | undefined;
+
+  /**
+   * The new `late_max`, 0 for none; unset: as it is.
+   *
+   * @generated from field: google.protobuf.Duration late_max = 8;
+   */
+  lateMax?: Duration | undefined;
+};
+
+/**
+ * Describes the message hive.v1.ChangeScheduleEffect.
+ * Use `create(ChangeScheduleEffectSchema)` to create a new message.
+ */
+export const ChangeScheduleEffectSchema: GenMessage<ChangeScheduleEffect> = /*@__PURE__*/
+  messageDesc(file_hive_v1_effect, 7);
+
+/**
  * One value that approving changes.
  *
  * @generated from message hive.v1.EffectChange
@@ -283,7 +427,7 @@ export type EffectChange = Message<"hive.v1.EffectChange"> & {
  * Use `create(EffectChangeSchema)` to create a new message.
  */
 export const EffectChangeSchema: GenMessage<EffectChange> = /*@__PURE__*/
-  messageDesc(file_hive_v1_effect, 6);
+  messageDesc(file_hive_v1_effect, 8);
 
 /**
  * What a question asks the operator to approve.
@@ -332,7 +476,7 @@ export type Approval = Message<"hive.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_hive_v1_effect, 7);
+  messageDesc(file_hive_v1_effect, 9);
 
 /**
  * How far an approved action is.
@@ -367,7 +511,7 @@ export type ActionRun = Message<"hive.v1.ActionRun"> & {
  * Use `create(ActionRunSchema)` to create a new message.
  */
 export const ActionRunSchema: GenMessage<ActionRun> = /*@__PURE__*/
-  messageDesc(file_hive_v1_effect, 8);
+  messageDesc(file_hive_v1_effect, 10);
 
 /**
  * The state of an approved action.

@@ -1,4 +1,4 @@
-//! Schedules: the times at which something is due again and again.
+//! Timetables: the times at which something is due again and again.
 //!
 //! A due time has a number, counted from 0 at the first one, and is computed from the first one and
 //! that number, so that no error adds up and no time is lost or doubled, whatever the broker missed
