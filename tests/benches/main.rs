@@ -35,6 +35,7 @@ mod w3;
 mod w4;
 mod w5;
 mod w6;
+mod waiting;
 mod watchers;
 
 use std::io::Write as _;
@@ -141,6 +142,9 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     if wanted.has("w6") {
         w6::run(report).await?;
         resident::run(report).await?;
+    }
+    if wanted.has("waiting") {
+        waiting::run(report).await?;
     }
     if wanted.has("kits") {
         kits::run(report).await?;

@@ -28,6 +28,11 @@ impl Bounds {
         Self { is_least: true, ..Self::most(must, target, moonshot) }
     }
 
+    /// Returns bounds for a figure that should be small, with one target.
+    pub(crate) fn most_with_target(must: f64, target: f64) -> Self {
+        Self { is_least: false, must, target: Some(target), moonshot: None }
+    }
+
     /// Returns the one bound of a figure that should be small.
     pub(crate) fn only_most(must: f64) -> Self {
         Self { is_least: false, must, target: None, moonshot: None }
