@@ -20,6 +20,7 @@ mod completion;
 mod conversation;
 mod drain;
 mod extras;
+mod family;
 mod handed_over;
 mod killed;
 mod launcher;
