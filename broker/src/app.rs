@@ -221,6 +221,7 @@ async fn begin(
     let measures = settings.metrics.as_ref().map(|_| parts.store.measure());
     let Started { engine, names } = Engine::start_with(parts, settings.agents.clone()).await?;
     let engine = Arc::new(engine);
+    engine.declare_heartbeats(settings.heartbeats.clone());
     let Open { sockets, agent_calls, operator_calls } = doors.open().await?;
     let rpc = Rpc::new(
         Arc::clone(&engine),
@@ -292,6 +293,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     };
     let applied = async {
         running.engine.declare(agents).await?;
+        running.engine.declare_heartbeats(settings.heartbeats);
         running.engine.directories().set_named(settings.state_dirs);
         running.sockets.set_peers(settings.peers);
         running.rpc.reconcile_sockets().await

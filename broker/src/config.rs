@@ -13,6 +13,7 @@ use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Config, ConfigError, Hive, Metrics, Notify, Operator,
     Traces,
 };
+use hive_core::heartbeat::Heartbeat;
 use hive_core::isolation::Level;
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
@@ -93,6 +94,8 @@ pub struct Settings {
     pub actions: Actions,
     /// The agents of the file; `None` without a file, so that nothing is retired.
     pub agents: Option<BTreeMap<AgentName, Declared>>,
+    /// The heartbeats of the agents of the file.
+    pub heartbeats: BTreeMap<AgentName, Heartbeat>,
     /// The peers that may use each agent's socket.
     pub peers: BTreeMap<AgentName, Peers>,
     /// The unit of agents without peers, with a place for the name.
@@ -156,6 +159,10 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         .iter()
         .map(|(name, agent)| Ok((name.clone(), peers(name, agent)?)))
         .collect::<Result<_, LoadError>>()?;
+    let heartbeats = agents
+        .iter()
+        .filter_map(|(name, agent)| Some((name.clone(), agent.heartbeat.clone()?)))
+        .collect();
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     let state_dir =
         cli.state_dir.clone().or(broker_dir).unwrap_or_else(|| PathBuf::from("/var/lib/hive"));
@@ -188,6 +195,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         },
         actions,
         agents: is_file.then_some(declared),
+        heartbeats,
         peers,
         agent_unit,
         state_dirs,

@@ -54,7 +54,7 @@ display! {
         QuestionAsked = "question asked", QuestionAnswered = "question answered", QuestionExpired = "question expired",
         QuestionCancelled = "question cancelled", Reminder = "reminder", Problem = "problem",
         Started = "started", Stopped = "stopped", Crashed = "crashed", LoggedIn = "logged in", Recovered = "recovered",
-        ActionEnded = "action ended", ScheduleEnded = "schedule ended",
+        ActionEnded = "action ended", ScheduleEnded = "schedule ended", Heartbeat = "heartbeat",
     }
     Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
     Outcome {

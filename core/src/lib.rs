@@ -12,6 +12,7 @@ pub mod config;
 pub mod delivery;
 pub mod effect;
 pub mod event;
+pub mod heartbeat;
 pub mod hidden;
 pub mod id;
 pub mod isolation;

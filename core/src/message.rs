@@ -82,6 +82,8 @@ pub enum SystemKind {
     ActionEnded,
     /// A schedule of the agent has ended without its doing.
     ScheduleEnded,
+    /// The heartbeat of the agent is due.
+    Heartbeat,
 }
 
 /// An accepted message.

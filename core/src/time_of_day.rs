@@ -25,6 +25,11 @@ impl TimeOfDay {
         Time::new(number(hour)?, number(minute)?, 0, 0).ok().map(Self)
     }
 
+    /// Returns it as the calendar has it.
+    pub(crate) fn time(self) -> Time {
+        self.0
+    }
+
     /// Returns the last moment up to `now` at which the clock of `zone` showed this time; `None` if
     /// no such moment can be computed.
     #[must_use]
@@ -38,6 +43,12 @@ impl TimeOfDay {
         moments
             .map(|moment| WallTime(moment.timestamp().as_millisecond()))
             .find(|moment| *moment <= now)
+    }
+}
+
+impl std::fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:02}:{:02}", self.0.hour(), self.0.minute())
     }
 }
 

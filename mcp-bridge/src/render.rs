@@ -77,6 +77,7 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::LoggedIn => "a child was logged in".to_owned(),
         SystemKind::ActionEnded => "an action has ended".to_owned(),
         SystemKind::ScheduleEnded => "a schedule has ended".to_owned(),
+        SystemKind::Heartbeat => "your heartbeat".to_owned(),
         SystemKind::Recovered => "a child works again".to_owned(),
     })
 }

@@ -13,7 +13,7 @@ use super::Engine;
 
 /// Sweeps leases and sessions, by the boot clock.
 pub const LEASES: &str = "leases";
-/// Sweeps questions, reminders and schedules, by the wall clock.
+/// Sweeps questions, reminders, schedules and heartbeats, by the wall clock.
 pub const DEADLINES: &str = "deadlines";
 /// Reads the operator outbox and starts notifications. A notification that fails is not a failed
 /// run: its row stays in the outbox.

@@ -11,6 +11,7 @@ pub mod declared;
 pub mod directories;
 pub mod error;
 pub mod first;
+pub mod heartbeat;
 pub mod launch;
 pub mod mail;
 pub mod memory;
@@ -51,6 +52,7 @@ pub use actor::Actor;
 use background::Background;
 use directories::Directories;
 pub use error::Refusal;
+use heartbeat::Heartbeats;
 use mail::handover::Handovers;
 use mail::search::Searching;
 use mail::stream::Streams;
@@ -118,6 +120,7 @@ pub struct Engine {
     presences: Arc<Presences>,
     sandboxes: Arc<Sandboxes>,
     buckets: Arc<Buckets>,
+    heartbeats: Heartbeats,
     logins: Arc<Logins>,
     refusals: Refusals,
     background: Background,

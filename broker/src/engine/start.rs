@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::background::Background;
 use super::declared::Declared;
+use super::heartbeat::Heartbeats;
 use super::mail::handover::Handovers;
 use super::mail::search::Searching;
 use super::mail::stream::Streams;
@@ -106,6 +107,7 @@ impl Engine {
             turn_events,
             sandboxes,
             buckets: Arc::default(),
+            heartbeats: Heartbeats::default(),
             logins: Arc::default(),
             refusals: Refusals::default(),
             background: Background::default(),

@@ -69,7 +69,7 @@ codes! {
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
         QuestionCancelled = 8, Reminder = 9, Problem = 10, Started = 11, Stopped = 12, Crashed = 13, LoggedIn = 14, Recovered = 15,
-        ActionEnded = 16, ScheduleEnded = 17,
+        ActionEnded = 16, ScheduleEnded = 17, Heartbeat = 18,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5, Approval = 6 }

@@ -1,8 +1,9 @@
-//! Timers by the wall clock: deadlines of questions, and due times of reminders and of schedules.
+//! Timers by the wall clock: deadlines of questions, and due times of reminders, of schedules and
+//! of heartbeats.
 //!
 //! The kernel cancels the timer when the clock is set: whichever way the clock jumps, the due rows
 //! are read again, without polling. Invariant: due times are in rows, so nothing is lost with the
-//! process.
+//! process. Those of heartbeats are in memory, because a missed one is not sent later.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use super::RETRY_PAUSE;
 use crate::engine::background::DEADLINES;
 use crate::engine::{Engine, Refusal};
 
-/// Ends questions whose deadline has passed, and fires due reminders and schedules.
+/// Ends questions whose deadline has passed, fires due reminders and schedules, and sends due
+/// heartbeats.
 pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().wall_due.notified();
@@ -51,7 +53,8 @@ pub async fn wall_due(engine: Arc<Engine>, stop: CancellationToken) {
 async fn sweep(engine: &Engine) -> Result<Option<WallTime>, Refusal> {
     let (questions, reminders) = (engine.sweep_questions().await?, engine.sweep_reminders().await?);
     let schedules = engine.sweep_schedules().await?;
-    Ok(questions.into_iter().chain(reminders).chain(schedules).min())
+    let heartbeats = engine.sweep_heartbeats().await?;
+    Ok(questions.into_iter().chain(reminders).chain(schedules).chain(heartbeats).min())
 }
 
 /// Waits until the wall clock shows `due`, or until the clock is set.

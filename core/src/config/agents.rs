@@ -113,6 +113,7 @@ fn agent(
         settings: settings::of_agent(&mut section, &claude.settings),
         kick_on_start: kick_on_start(&mut section),
         on_demand: section.flag("on_demand").unwrap_or_default(),
+        heartbeat: super::heartbeat::read(&mut section),
         available_models: super::models::available(&mut section),
         extra_mcp_servers: super::extra_servers::read(&mut section, &claude.mcp_server_name),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),

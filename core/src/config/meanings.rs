@@ -107,6 +107,12 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "when the broker asks it to continue at a new session: `interrupted`, `always` or `never`",
     ),
     ("agents.NAME.on_demand", "whether its harness runs only while there is mail for it"),
+    ("agents.NAME.heartbeat.every", "time from one heartbeat to the next, as `30m`, at most `24h`"),
+    ("agents.NAME.heartbeat.between", "part of the day with heartbeats, as `08:00-22:00`"),
+    (
+        "agents.NAME.heartbeat.zone",
+        "time zone of that day, as `Europe/Berlin`; UTC if there is none",
+    ),
     ("agents.NAME.available_models", "models that it may use, at most 32"),
     ("agents.NAME.extra_mcp_servers.KEY.command", "program of the server"),
     ("agents.NAME.extra_mcp_servers.KEY.args", "arguments of the program"),

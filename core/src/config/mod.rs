@@ -15,7 +15,7 @@
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [actions.NAME] command, preview, description, agents, args.<argument>, timeout_secs
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, grants, uids, users, unit, state_dir, home_dir, env,
-//!               kick_on_start, on_demand, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
+//!               kick_on_start, on_demand, heartbeat.<every, between, zone>, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max, children_max,
@@ -32,6 +32,7 @@ mod check;
 mod environment;
 mod error;
 mod extra_servers;
+mod heartbeat;
 mod keys;
 mod limits;
 mod meanings;

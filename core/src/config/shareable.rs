@@ -13,13 +13,17 @@ use crate::action::is_name;
 use crate::name::AgentName;
 
 /// The keys with text in which no secret is kept: words that Hive defines, and names of agents, of
-/// models, of groups and of units. Numbers and flags are harmless under each known key.
-const HARMLESS: [&str; 23] = [
+/// models, of groups, of units and of zones, and spans and times of day. Numbers and flags are
+/// harmless under each known key.
+const HARMLESS: [&str; 26] = [
     "actions.NAME.agents",
     "agents.NAME.allowed_recipients",
     "agents.NAME.available_models",
     "agents.NAME.capabilities",
     "agents.NAME.grants",
+    "agents.NAME.heartbeat.between",
+    "agents.NAME.heartbeat.every",
+    "agents.NAME.heartbeat.zone",
     "agents.NAME.isolation",
     "agents.NAME.kick_on_start",
     "agents.NAME.model",

@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod heartbeat;
 mod keys;
 mod metrics;
 mod secrets;

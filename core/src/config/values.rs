@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::traces::Traces;
 use crate::action::Actions;
 use crate::agent::KickOnStart;
+use crate::heartbeat::Heartbeat;
 use crate::isolation::Level;
 use crate::limits::Limits;
 use crate::name::AgentName;
@@ -192,6 +193,8 @@ pub struct AgentConfig {
     pub kick_on_start: KickOnStart,
     /// Whether its harness runs on demand only.
     pub on_demand: bool,
+    /// When it looks after its own work; `None`: never.
+    pub heartbeat: Option<Heartbeat>,
     /// Models that it may be switched to; empty: any. A list contains [`AgentConfig::model`] if
     /// that is set.
     pub available_models: Vec<String>,

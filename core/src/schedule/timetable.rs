@@ -42,6 +42,11 @@ impl Zone {
     pub fn as_str(&self) -> &str {
         &self.name
     }
+
+    /// Returns its rules.
+    pub(crate) fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
 }
 
 impl PartialEq for Zone {

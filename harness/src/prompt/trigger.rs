@@ -162,6 +162,7 @@ fn notice(message: &Message) -> String {
         SystemKind::LoggedIn => ", a notice: a child of yours was logged in".to_owned(),
         SystemKind::ActionEnded => ", a notice: an action has ended".to_owned(),
         SystemKind::ScheduleEnded => ", a notice: a schedule has ended".to_owned(),
+        SystemKind::Heartbeat => ", your heartbeat".to_owned(),
         SystemKind::Recovered => ", a notice: a child of yours works again".to_owned(),
     }
 }

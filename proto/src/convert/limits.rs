@@ -187,6 +187,7 @@ mod tests {
         ("NUMBER_MAX", "it is part of the contract, the same in every hive"),
         ("SYSTEM_RUN_MAX", "it orders an inbox and limits nothing"),
         ("ACTION_TIMEOUT", "the configuration states it, and an approval shows it"),
+        ("APART_MAX", "it follows from the calendar"),
         ("STATS_TOOLS_MAX", "it shapes an answer"),
         ("STATS_LABELS_MAX", "it shapes an answer"),
         ("STATS_SLICES", "it shapes an answer"),

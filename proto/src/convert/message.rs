@@ -29,7 +29,8 @@ same_values!(
         LoggedIn,
         Recovered,
         ActionEnded,
-        ScheduleEnded
+        ScheduleEnded,
+        Heartbeat
     }
 );
 

@@ -10,7 +10,7 @@ mod turn;
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{CommandId, MessageId, NUMBER_MAX, QuestionId, ReminderId, TurnId};
-use hive_core::message::{Message, Origin, Recipient, SystemKind};
+use hive_core::message::{Message, Origin, Recipient};
 use hive_core::name::{AgentName, Label, RESERVED};
 use hive_core::time::WallTime;
 use hive_core::trace::TraceContext;
@@ -21,6 +21,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 pub(super) use command::{command, order};
+use conversation::system_kind;
 pub(super) use conversation::{loose_end, question, reminder};
 pub(super) use event::event;
 pub(super) use schedule::schedule;
@@ -93,28 +94,6 @@ pub(super) fn recipient() -> impl Strategy<Value = Recipient> {
         Just(Recipient::Parent),
         Just(Recipient::Everyone),
     ]
-}
-
-fn system_kind() -> impl Strategy<Value = SystemKind> {
-    select(vec![
-        SystemKind::TurnFailed,
-        SystemKind::DeadLetter,
-        SystemKind::Restarted,
-        SystemKind::Unavailable,
-        SystemKind::QuestionAsked,
-        SystemKind::QuestionAnswered,
-        SystemKind::QuestionExpired,
-        SystemKind::QuestionCancelled,
-        SystemKind::Reminder,
-        SystemKind::Problem,
-        SystemKind::Started,
-        SystemKind::Stopped,
-        SystemKind::Crashed,
-        SystemKind::LoggedIn,
-        SystemKind::Recovered,
-        SystemKind::ActionEnded,
-        SystemKind::ScheduleEnded,
-    ])
 }
 
 pub(super) fn message() -> impl Strategy<Value = Message> {

@@ -189,7 +189,7 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<event::AgentChange>().len(), 5);
     assert_eq!(values::<command::Kind>().len(), 6);
     assert_eq!(values::<Reason>().len(), Reason::ALL.len());
-    assert_eq!(values::<SystemKind>().len(), 16);
+    assert_eq!(values::<SystemKind>().len(), 18);
     assert_eq!(values::<Isolation>().len(), 5);
     assert_eq!(values::<question::State>().len(), 4);
     assert_eq!(values::<reminder::State>().len(), 3);

@@ -47,6 +47,7 @@ pub enum Kind {
     /// An action has ended.
     ActionEnded,
     ScheduleEnded,
+    Heartbeat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

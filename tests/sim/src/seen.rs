@@ -78,6 +78,7 @@ fn kind(kind: SystemKind) -> history::Kind {
         SystemKind::Recovered => Kind::Recovered,
         SystemKind::ActionEnded => Kind::ActionEnded,
         SystemKind::ScheduleEnded => Kind::ScheduleEnded,
+        SystemKind::Heartbeat => Kind::Heartbeat,
     }
 }
 

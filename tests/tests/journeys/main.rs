@@ -22,6 +22,7 @@ mod drain;
 mod extras;
 mod family;
 mod handed_over;
+mod heartbeats;
 mod killed;
 mod launcher;
 mod login;

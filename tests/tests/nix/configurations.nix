@@ -148,6 +148,11 @@ in
       bashFileMaxMib = 1024;
       kickOnStart = "never";
       onDemand = true;
+      heartbeat = {
+        every = "30m";
+        between = "08:00-22:00";
+        zone = "Europe/Berlin";
+      };
       availableModels = [
         "opus"
         "sonnet"

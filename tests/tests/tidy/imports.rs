@@ -113,7 +113,7 @@ const SUPERVISE_ORDER: [&str; 14] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 28] = [
+const ENGINE_ORDER: [&str; 29] = [
     "error",
     "background",
     "declared",
@@ -133,6 +133,7 @@ const ENGINE_ORDER: [&str; 28] = [
     "mail",
     "turn",
     "schedule",
+    "heartbeat",
     "operator",
     "approval",
     "action",

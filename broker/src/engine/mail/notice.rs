@@ -95,6 +95,7 @@ fn is_of_state(kind: SystemKind) -> bool {
         | SystemKind::Reminder
         | SystemKind::ActionEnded
         | SystemKind::ScheduleEnded
+        | SystemKind::Heartbeat
         | SystemKind::Problem => false,
     }
 }

@@ -22,6 +22,7 @@ mod events;
 mod facts;
 mod faults;
 mod handovers;
+mod heartbeats;
 mod kicks;
 mod lanes;
 mod launch;

@@ -1232,6 +1232,8 @@ pub enum SystemKind {
     ActionEnded = 16,
     /// A schedule of the agent has ended without its doing.
     ScheduleEnded = 17,
+    /// The heartbeat of the agent is due: it does what its file HEARTBEAT.md says.
+    Heartbeat = 18,
 }
 impl SystemKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1258,6 +1260,7 @@ impl SystemKind {
             Self::Recovered => "SYSTEM_KIND_RECOVERED",
             Self::ActionEnded => "SYSTEM_KIND_ACTION_ENDED",
             Self::ScheduleEnded => "SYSTEM_KIND_SCHEDULE_ENDED",
+            Self::Heartbeat => "SYSTEM_KIND_HEARTBEAT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1281,6 +1284,7 @@ impl SystemKind {
             "SYSTEM_KIND_RECOVERED" => Some(Self::Recovered),
             "SYSTEM_KIND_ACTION_ENDED" => Some(Self::ActionEnded),
             "SYSTEM_KIND_SCHEDULE_ENDED" => Some(Self::ScheduleEnded),
+            "SYSTEM_KIND_HEARTBEAT" => Some(Self::Heartbeat),
             _ => None,
         }
     }

@@ -21,6 +21,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
         [agents.ada]
         kick_on_start = "always"
         on_demand = true
+        heartbeat = { every = "1h30m", between = "22:00-06:00", zone = "europe/berlin" }
         available_models = ["opus", "haiku", "opus"]
         plugins = ["formatter@mine"]
         marketplaces = ["acme/tools", "./market", "https://example.org/x.git"]
@@ -38,6 +39,12 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     config.resolve_paths(Path::new("/etc/hive"));
     let ada = agent(&config, "ada");
     assert_eq!((ada.kick_on_start, ada.on_demand), (crate::agent::KickOnStart::Always, true));
+    let heartbeat = ada.heartbeat.as_ref().expect("a heartbeat");
+    let window = heartbeat.window.map(|window| window.to_string());
+    assert_eq!(
+        (heartbeat.every.as_secs(), window.as_deref(), heartbeat.zone.as_str()),
+        (5400, Some("22:00-06:00"), "Europe/Berlin")
+    );
     assert_eq!(ada.available_models, ["opus", "haiku"]);
     assert_eq!(ada.first_model(), Some("opus"));
     assert_eq!(ada.plugins, ["formatter@mine"]);

@@ -1,6 +1,7 @@
 //! Questions, reminders and loose ends.
 
 use hive_core::loose_end::{self, LooseEnd};
+use hive_core::message::SystemKind;
 use hive_core::question::{self, Answer, Question, Wording};
 use hive_core::reminder::{self, Reminder};
 use proptest::collection::vec;
@@ -117,4 +118,28 @@ pub(in crate::convert) fn loose_end() -> impl Strategy<Value = LooseEnd> {
             due_time,
             key,
         })
+}
+
+/// Generates the kind of a notice.
+pub(super) fn system_kind() -> impl Strategy<Value = SystemKind> {
+    select(vec![
+        SystemKind::TurnFailed,
+        SystemKind::DeadLetter,
+        SystemKind::Restarted,
+        SystemKind::Unavailable,
+        SystemKind::QuestionAsked,
+        SystemKind::QuestionAnswered,
+        SystemKind::QuestionExpired,
+        SystemKind::QuestionCancelled,
+        SystemKind::Reminder,
+        SystemKind::Problem,
+        SystemKind::Started,
+        SystemKind::Stopped,
+        SystemKind::Crashed,
+        SystemKind::LoggedIn,
+        SystemKind::Recovered,
+        SystemKind::ActionEnded,
+        SystemKind::ScheduleEnded,
+        SystemKind::Heartbeat,
+    ])
 }

@@ -89,6 +89,7 @@ fn kind(kind: v1::SystemKind) -> Kind {
         v1::SystemKind::Recovered => Kind::Recovered,
         v1::SystemKind::ActionEnded => Kind::ActionEnded,
         v1::SystemKind::ScheduleEnded => Kind::ScheduleEnded,
+        v1::SystemKind::Heartbeat => Kind::Heartbeat,
     }
 }
 

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use hive_core::action::Action;
 use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
     Notify, Operator, SandboxConfig, SettingValue, Settings, Traces,
 };
+use hive_core::heartbeat::Heartbeat;
 use hive_core::limits::Limits;
 use hive_core::secret::{Place, Secret};
 
@@ -41,8 +43,7 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "agent_unit", agent_unit.as_deref());
     number(&mut out, "retention_days", Some(u64::from(*retention_days)));
     if let Some(Backup { every, keep, dir }) = backup {
-        let every = format!("{}s {}ns", every.as_secs(), every.subsec_nanos());
-        text(&mut out, "backup.every", Some(&every));
+        text(&mut out, "backup.every", Some(&span(*every)));
         number(&mut out, "backup.keep", Some(u64::from(*keep)));
         path(&mut out, "backup.dir", dir.as_deref());
     }
@@ -168,6 +169,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         settings: of_agent,
         kick_on_start,
         on_demand,
+        heartbeat,
         available_models,
         extra_mcp_servers,
         plugins,
@@ -206,6 +208,11 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     settings(out, of_agent);
     text(out, "kick_on_start", Some(kick_on_start.word()));
     line(out, format_args!("on_demand = {on_demand}"));
+    if let Some(Heartbeat { every, window, zone }) = heartbeat {
+        text(out, "heartbeat.every", Some(&span(*every)));
+        text(out, "heartbeat.between", window.map(|window| window.to_string()).as_deref());
+        text(out, "heartbeat.zone", Some(zone.as_str()));
+    }
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());
@@ -236,6 +243,10 @@ fn settings(out: &mut String, settings: &Settings) {
             SettingValue::Text(value) => text(out, key, Some(value)),
         }
     }
+}
+
+fn span(span: Duration) -> String {
+    format!("{}s {}ns", span.as_secs(), span.subsec_nanos())
 }
 
 fn line(out: &mut String, words: std::fmt::Arguments<'_>) {

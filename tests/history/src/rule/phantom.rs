@@ -181,8 +181,8 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         }
         // An agent without a login is parked even without a turn, and each park has an end.
         Kind::Unavailable | Kind::LoggedIn | Kind::Recovered => true,
-        // No campaign has an action.
-        Kind::ActionEnded | Kind::ScheduleEnded => false,
+        // No campaign has an action or a heartbeat.
+        Kind::ActionEnded | Kind::ScheduleEnded | Kind::Heartbeat => false,
         // A launcher reports these.
         Kind::Started => reported(index, "started"),
         Kind::Stopped => reported(index, "stopped"),
