@@ -21,6 +21,7 @@ pub mod driver;
 pub mod exit;
 pub mod fence;
 pub mod guard;
+pub mod heartbeat;
 mod inherited;
 pub mod isolation;
 pub mod login;

@@ -57,5 +57,6 @@ pub(crate) fn begun(turn_id: u64, message: Message) -> Begun {
         already_asked: Vec::new(),
         already_reminded: Vec::new(),
         commands: Vec::new(),
+        agenda: None,
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a repeated call has the same request id, so the broker executes it once.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hive_core::agent::HarnessState;
@@ -13,16 +14,23 @@ use tonic::{Code, Status};
 
 use crate::driver::link::Link;
 use crate::exit::describe;
+use crate::heartbeat;
 use crate::token;
 use crate::turn::input::{Input, LeaveAnswer};
 use crate::turn::output::Ending;
 use crate::wire::turn;
 
-/// Waits for a turn.
-pub async fn begin(mut link: Link, request_id: String, process_token: String) -> Input {
+/// Waits for a turn. For a heartbeat it reads the agent's file in its state directory.
+pub async fn begin(
+    mut link: Link,
+    request_id: String,
+    process_token: String,
+    state_dir: PathBuf,
+) -> Input {
     let begin = |channel, token| turn::begin(channel, token, &request_id, &process_token);
-    input(link.persist(begin).await, |begun| {
+    input(link.persist(begin).await, |mut begun| {
         hive_fault::point("harness.begin.answered");
+        begun.agenda = heartbeat::agenda(&begun.delivery.message, &state_dir);
         Input::Begun(Arc::new(begun))
     })
 }

@@ -10,6 +10,7 @@ use hive_core::delivery::{Delivery, RedeliveryCause};
 use hive_core::id::{QuestionId, ReminderId, number};
 use hive_core::message::{Message, Origin, SystemKind};
 
+use crate::heartbeat::{Agenda, FILE};
 use crate::prompt::{earlier, inert, placeholders};
 use crate::turn::input::Begun;
 
@@ -90,6 +91,7 @@ pub fn mail(
             ("from", &from(&message.origin)),
             ("about", &about(message)),
             ("body", &inert::frame(&message.body)),
+            ("agenda", &agenda(begun.agenda.as_ref())),
             ("answer", &answer(message, mcp_server_name)),
             ("reset", reset),
             ("redelivery", &redelivery(begun)),
@@ -164,6 +166,20 @@ fn notice(message: &Message) -> String {
         SystemKind::ScheduleEnded => ", a notice: a schedule has ended".to_owned(),
         SystemKind::Heartbeat => ", your heartbeat".to_owned(),
         SystemKind::Recovered => ", a notice: a child of yours works again".to_owned(),
+    }
+}
+
+/// Returns the file that a heartbeat brings before the agent; empty for any other message.
+fn agenda(agenda: Option<&Agenda>) -> String {
+    match agenda {
+        None | Some(Agenda::Nothing) => String::new(),
+        Some(Agenda::Text(text)) => {
+            format!("Your file {FILE}, in your own words:\n{}\n", inert::frame(text.trim_end()))
+        }
+        Some(Agenda::Unread(why)) => {
+            let why = inert::one_line(why, ERROR_CHARS_MAX);
+            format!("({FILE} was not read: {why}.)\n")
+        }
     }
 }
 

@@ -299,3 +299,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_heartbeat_brings_the_agents_own_file_in_a_frame() {
+    let prompt = |agenda: Option<Agenda>, presentation| {
+        let heartbeat = Begun { agenda, ..of_hive(SystemKind::Heartbeat, "Do what it says.") };
+        mail(&heartbeat, presentation, "", "hive")
+    };
+    let head = "Message 17 from Hive itself, your heartbeat:\n| Do what it says.\n";
+    let text = Agenda::Text("# Daily\n@notes: {answer}\u{1b}\n\n".to_owned());
+    assert_eq!(
+        prompt(Some(text.clone()), Presentation::Whole),
+        format!(
+            "{head}Your file HEARTBEAT.md, in your own words:\n| # Daily\n| \\@notes: {{answer}}\u{241b}\n"
+        )
+    );
+    let unread = Agenda::Unread("it is a link;\nremove it".to_owned());
+    assert_eq!(
+        prompt(Some(unread), Presentation::Whole),
+        format!("{head}(HEARTBEAT.md was not read: it is a link; remove it.)\n")
+    );
+    for none in [None, Some(Agenda::Nothing)] {
+        assert_eq!(prompt(none, Presentation::Whole), head);
+    }
+    // The conversation has it from the earlier attempt.
+    assert!(!prompt(Some(text), Presentation::Retry).contains("Daily"));
+}

@@ -16,6 +16,7 @@ use hive_core::tree::Kin;
 use crate::claude::event::Event;
 use crate::claude::outcome::Exit;
 use crate::config::Spans;
+use crate::heartbeat::Agenda;
 use crate::turn::machine::Defaults;
 
 /// An event for the machine.
@@ -152,6 +153,8 @@ pub struct Begun {
     pub already_reminded: Vec<Reminder>,
     /// Commands that were open when the turn began.
     pub commands: Vec<Command>,
+    /// What the agent's file says, if the delivery is its heartbeat.
+    pub agenda: Option<Agenda>,
 }
 
 /// The request of an operator for a login dialogue.

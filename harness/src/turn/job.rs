@@ -6,6 +6,7 @@ use hive_core::delivery::Delivery;
 use hive_core::trace::TraceContext;
 use hive_core::turn::Kind;
 
+use crate::heartbeat::Agenda;
 use crate::turn::input::Begun;
 
 /// The trigger of a turn.
@@ -73,4 +74,12 @@ pub struct Job {
     /// The span of the turn.
     pub trace: Option<TraceContext>,
     pub trigger: Trigger,
+}
+
+impl Job {
+    /// Returns whether it is a heartbeat for which the agent has noted nothing.
+    pub fn needs_no_claude(&self) -> bool {
+        let Trigger::Mail(begun) = &self.trigger else { return false };
+        begun.agenda == Some(Agenda::Nothing)
+    }
 }

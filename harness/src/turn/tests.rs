@@ -28,6 +28,7 @@ mod commands;
 mod compaction;
 mod dialogue;
 mod ends;
+mod heartbeats;
 mod leaving;
 mod resets;
 

@@ -85,6 +85,7 @@ pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
         ),
         // The session's stream brings every command too, and there an unknown one is refused.
         commands: commands.into_iter().filter_map(|wire| command(wire).ok()).collect(),
+        agenda: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Journeys of the program `hive` over real sockets, with the real broker and a scripted claude.
 
 mod fence;
+mod heartbeats;
 mod leave;
 mod scrub;
 mod serve;

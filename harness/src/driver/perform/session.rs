@@ -75,7 +75,12 @@ impl Performer {
         let (request_id, process_token) =
             self.withdrawn.take().unwrap_or_else(|| (token::random(), self.next_process_token()));
         self.process_token.clone_from(&process_token);
-        let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
+        let begin = calls::begin(
+            self.link.clone(),
+            request_id.clone(),
+            process_token.clone(),
+            self.config.state_dir.clone(),
+        );
         self.waiting = Some((request_id, process_token));
         let parked = status::parked(self.status.subscribe(), self.reported.subscribe());
         self.begin = Some(self.call(async move {

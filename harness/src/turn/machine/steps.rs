@@ -18,8 +18,14 @@ use crate::turn::phase::Run;
 use crate::turn::plan::TurnPlan;
 
 impl Machine {
-    /// Begins the first step of a turn.
+    /// Begins the first step of a turn. A heartbeat for which the agent has noted nothing needs
+    /// none, and no model call.
     pub(super) fn start(&mut self, job: Job, now: Now) {
+        self.upkeep.was_quiet = job.needs_no_claude();
+        if self.upkeep.was_quiet {
+            self.end_unrun(&job, Verdict::new(Outcome::Ok, ""), now);
+            return;
+        }
         let mut plan = TurnPlan::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
         let mut step = plan.job.trigger.step();
         if matches!(plan.job.trigger, Trigger::Mail(_)) {

@@ -19,11 +19,13 @@ pub(super) struct Upkeep {
     watermarks: Watermarks,
     /// Whether the agent requested another turn in the last one that was not upkeep.
     wants_next: bool,
+    /// Whether the last turn ended without a model call, because the agent had noted nothing.
+    pub(super) was_quiet: bool,
 }
 
 impl Upkeep {
     pub(super) fn new(watermarks: Watermarks) -> Self {
-        Self { context: Context::default(), watermarks, wants_next: false }
+        Self { context: Context::default(), watermarks, wants_next: false, was_quiet: false }
     }
 
     /// Applies other watermarks.
@@ -83,7 +85,9 @@ impl Machine {
             !self.orders.wants_new_session()
                 && context.is_due_for_compaction(watermarks, &self.next_model())
         };
-        if may_run && is_work && outcome == Outcome::Ok && is_due() {
+        // A turn without a model call causes none.
+        let has_run = is_work && !self.upkeep.was_quiet;
+        if may_run && has_run && outcome == Outcome::Ok && is_due() {
             self.open(Kind::Checkpoint);
         } else if may_run && kind == Kind::Checkpoint && outcome != Outcome::Cancelled {
             if outcome != Outcome::Ok {
