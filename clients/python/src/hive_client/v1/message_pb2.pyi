@@ -38,6 +38,7 @@ class SystemKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SYSTEM_KIND_RECOVERED: _ClassVar[SystemKind]
     SYSTEM_KIND_ACTION_ENDED: _ClassVar[SystemKind]
     SYSTEM_KIND_SCHEDULE_ENDED: _ClassVar[SystemKind]
+    SYSTEM_KIND_HEARTBEAT: _ClassVar[SystemKind]
 ORIGIN_KIND_UNSPECIFIED: OriginKind
 ORIGIN_KIND_AGENT: OriginKind
 ORIGIN_KIND_OPERATOR: OriginKind
@@ -61,6 +62,7 @@ SYSTEM_KIND_LOGGED_IN: SystemKind
 SYSTEM_KIND_RECOVERED: SystemKind
 SYSTEM_KIND_ACTION_ENDED: SystemKind
 SYSTEM_KIND_SCHEDULE_ENDED: SystemKind
+SYSTEM_KIND_HEARTBEAT: SystemKind
 
 class Origin(_message.Message):
     __slots__ = ("kind", "name")
