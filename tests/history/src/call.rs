@@ -4,6 +4,7 @@
 //! must be the same in each answer to it.
 
 use crate::noun::{Cause, Decision, Handed, Outcome, QuestionSeen, State};
+use crate::schedule::Terms;
 
 /// The length of a lease that lasts as long as its stream, in ms.
 pub const LASTING_MS: u64 = 1 << 42;
@@ -98,6 +99,18 @@ pub enum Op {
         text: String,
         /// The time for which the question stays open, in ms; 0: until a caller closes it.
         ttl_ms: u64,
+        /// The turn whose process token the call carries; 0 for none.
+        turn: u64,
+    },
+    /// A question to the operator whose effect is a schedule of the caller. A grant of the caller
+    /// answers it at once.
+    Schedule {
+        /// The question's text, unique as in `Send`.
+        text: String,
+        /// The schedule to change; 0: a new one.
+        schedule: u64,
+        /// What it sends, where to, and when.
+        terms: Terms,
         /// The turn whose process token the call carries; 0 for none.
         turn: u64,
     },
@@ -282,7 +295,7 @@ impl Op {
             Self::Attach { .. } => "Attach",
             Self::BeginTurn { .. } => "BeginTurn",
             Self::EndTurn { .. } => "EndTurn",
-            Self::Ask { .. } => "AskQuestion",
+            Self::Ask { .. } | Self::Schedule { .. } => "AskQuestion",
             Self::Answer { .. } => "AnswerQuestion",
             Self::CancelQuestion { .. } => "CancelQuestion",
             Self::ReadQuestion { .. } => "GetQuestion",
@@ -313,6 +326,7 @@ impl Op {
             | Self::Attach { .. }
             | Self::BeginTurn { .. }
             | Self::Ask { .. }
+            | Self::Schedule { .. }
             | Self::Answer { .. }
             | Self::CancelQuestion { .. }
             | Self::ReadQuestion { .. }

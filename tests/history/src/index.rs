@@ -193,6 +193,7 @@ impl<'a> Index<'a> {
                 | Op::Send { turn, .. }
                 | Op::Receive { turn, .. }
                 | Op::Ask { turn, .. }
+                | Op::Schedule { turn, .. }
                 | Op::Remind { turn, .. } => {
                     if *turn != 0 {
                         self.turn_calls.entry(*turn).or_default().push(place);

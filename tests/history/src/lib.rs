@@ -13,6 +13,7 @@ mod index;
 mod last;
 mod noun;
 mod rule;
+mod schedule;
 mod violation;
 
 pub use call::{Counts, Due, LASTING_MS, Op, Reply};
@@ -21,6 +22,7 @@ pub use last::{Delivery, Final, Message, Reminder, ReminderState, Turn};
 pub use noun::{
     Cause, Decision, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState, State,
 };
+pub use schedule::{Firing, Terms};
 pub use violation::{Rule, Violation};
 
 /// Returns the part of a history that the database still knows after its restores: what they took

@@ -31,6 +31,8 @@ pub enum Rule {
     OneOutcome,
     /// A reminder fires once, not early, and does fire.
     FiresOnce,
+    /// A message of a schedule that failed is not superseded by the next one.
+    Firings,
     /// A receipt is always true.
     Receipt,
     /// A redelivery is marked as one.

@@ -7,6 +7,7 @@
 mod cast;
 mod commands;
 mod dice;
+mod effect;
 mod facts;
 mod figures;
 mod guest;

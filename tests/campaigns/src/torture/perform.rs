@@ -21,7 +21,7 @@ use hive_proto::{PROCESS_TOKEN_KEY, in_session};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use super::{other, seen, settle};
+use super::{effect, other, seen, settle};
 
 /// The parts of a call that do not belong to its request.
 #[derive(Debug, Default)]
@@ -207,12 +207,18 @@ async fn call(
                 effect: None,
             };
             let asked = questions().ask_question(carried.request(request)).await?.into_inner();
-            let question = asked.question.unwrap_or_default();
-            Ok(Reply::Asked {
-                question: question.id,
-                message: question.message_id,
-                already: asked.already_asked,
-            })
+            Ok(reply(asked))
+        }
+        Op::Schedule { text, schedule, terms, turn: _ } => {
+            let request = v1::AskQuestionRequest {
+                request_id,
+                to: hive_tests::rig::to("operator"),
+                text,
+                effect: Some(effect::schedule(schedule, terms)),
+                ..v1::AskQuestionRequest::default()
+            };
+            let asked = questions().ask_question(carried.request(request)).await?.into_inner();
+            Ok(reply(asked))
         }
         Op::Answer { question, choices, text } => {
             let request = v1::AnswerQuestionRequest {
@@ -277,6 +283,15 @@ async fn call(
         Op::Other { rpc, content } => {
             other::call(channel, request_id, &rpc, content, carried).await
         }
+    }
+}
+
+fn reply(asked: v1::AskQuestionResponse) -> Reply {
+    let question = asked.question.unwrap_or_default();
+    Reply::Asked {
+        question: question.id,
+        message: question.message_id,
+        already: asked.already_asked,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn entry(op: &Op) -> Option<v1::Settlement> {
         | Op::BeginTurn { .. }
         | Op::EndTurn { .. }
         | Op::Ask { .. }
+        | Op::Schedule { .. }
         | Op::Answer { .. }
         | Op::CancelQuestion { .. }
         | Op::ReadQuestion { .. }

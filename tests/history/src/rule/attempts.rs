@@ -108,7 +108,7 @@ fn redriven(index: &Index<'_>, key: Key<'_>) -> bool {
 
 /// Returns the minimum number of a delivery's failures by `from`, and the maximum by `till`.
 /// Failures of a lease come after it, so `own` is left out.
-fn failures(
+pub(super) fn failures(
     index: &Index<'_>,
     key: Key<'_>,
     own: Option<&Holder<'_>>,

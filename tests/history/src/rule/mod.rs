@@ -6,6 +6,7 @@ mod attempts;
 mod doubled;
 mod fenced;
 mod fifo;
+mod firing;
 mod gone;
 mod lease;
 mod lost;
@@ -25,7 +26,7 @@ pub(crate) use receipt::made;
 use crate::index::Index;
 use crate::violation::{Rule, Violation};
 
-pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 17] = [
+pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 18] = [
     lost::check,
     phantom::check,
     fifo::check,
@@ -34,6 +35,7 @@ pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 17] = [
     outcome::check,
     told::check,
     reminder::check,
+    firing::check,
     receipt::check,
     redelivery::check,
     attempts::check,

@@ -186,6 +186,14 @@ fn has_reason(index: &Index<'_>, found: &mut Found, question: &QuestionSeen) {
     };
     let fine = match question.state {
         QuestionState::Open | QuestionState::Expired => true,
+        // By a grant, which allows only an effect.
+        QuestionState::Answered if question.closed_by.is_empty() => {
+            index.is_opaque(&question.asker)
+                || index.calls_of(question.asker.as_str()).any(|call| {
+                    call.refused().is_none()
+                        && matches!(call.op, Op::Schedule { text, .. } if *text == question.text)
+                })
+        }
         QuestionState::Answered => {
             index.is_opaque(&question.closed_by)
                 || index.calls_of(question.closed_by.as_str()).any(|call| {

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use super::Found;
 use super::gone::is_purged;
 use crate::call::Op;
-use crate::index::Index;
+use crate::index::{Call, Index};
 use crate::last::Message;
 use crate::noun::{Kind, Origin, Outcome, State};
+use crate::schedule::Firing;
 use crate::violation::Rule::NoPhantom;
 
 /// The content that a caller requested, and the number of requests that may have written it.
@@ -32,6 +33,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     let mut there: BTreeMap<(Sort, &str, &str), Vec<u64>> = BTreeMap::new();
     for message in &index.last.messages {
         match &message.origin {
+            Origin::Agent(agent) if is_wanted(index, agent, &message.body) => {}
             Origin::Agent(agent) => {
                 there.entry((Sort::Message, agent, &message.body)).or_default().push(message.id);
             }
@@ -137,11 +139,31 @@ pub(super) fn text_of(op: &Op) -> Option<(Sort, &str)> {
         Some((Sort::Wake, body))
     } else if let Op::Ask { text, .. } = op {
         Some((Sort::Question, text))
+    } else if let Op::Schedule { text, .. } = op {
+        Some((Sort::Question, text))
     } else if let Op::Remind { body, .. } = op {
         Some((Sort::Reminder, body))
     } else {
         None
     }
+}
+
+/// Returns whether an agent may have asked for schedules.
+fn plans(index: &Index<'_>, agent: &str) -> bool {
+    let is_plan =
+        |call: &Call<'_>| call.refused().is_none() && matches!(call.op, Op::Schedule { .. });
+    index.is_opaque(agent) || index.calls_of(agent).any(is_plan)
+}
+
+/// Returns whether this is a message of a schedule whose text the agent asked for. How often it is
+/// sent follows from the schedule.
+fn is_wanted(index: &Index<'_>, agent: &str, text: &str) -> bool {
+    let Some(firing) = Firing::of(text) else { return false };
+    let is_its = |call: &Call<'_>| {
+        call.refused().is_none()
+            && matches!(call.op, Op::Schedule { terms, .. } if terms.body.as_deref() == Some(firing.body))
+    };
+    firing.owner == agent && index.calls_of(agent).any(is_its)
 }
 
 /// Returns whether a launcher reported this of a harness.
@@ -182,7 +204,8 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         // An agent without a login is parked even without a turn, and each park has an end.
         Kind::Unavailable | Kind::LoggedIn | Kind::Recovered => true,
         // No campaign has an action or a heartbeat.
-        Kind::ActionEnded | Kind::ScheduleEnded | Kind::Heartbeat => false,
+        Kind::ActionEnded | Kind::Heartbeat => false,
+        Kind::ScheduleEnded => plans(index, message.recipients.first().map_or("", String::as_str)),
         // A launcher reports these.
         Kind::Started => reported(index, "started"),
         Kind::Stopped => reported(index, "stopped"),

@@ -142,6 +142,19 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
             }
             return;
         }
+        (Op::Schedule { text, .. }, Reply::Asked { question, .. }) => {
+            let same = |known: &&crate::QuestionSeen| known.id == *question;
+            if let Some(known) = index.last.questions.iter().find(same)
+                && (known.text != *text || known.asker != call.caller)
+            {
+                found.add(
+                    Receipt,
+                    &seen,
+                    format!("question {question} is not the one that was asked: {known:?}"),
+                );
+            }
+            return;
+        }
         (Op::Remind { body, .. }, Reply::Reminded { reminder, due, .. }) => {
             if let Some(known) = index.last.reminders.iter().find(|known| known.id == *reminder)
                 && (known.body != *body || known.agent != call.caller || known.due != *due)

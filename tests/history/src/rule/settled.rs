@@ -11,6 +11,7 @@ use crate::event::Mark;
 use crate::index::{Holder, Index, Key};
 use crate::last::Delivery;
 use crate::noun::{Decision, Origin, Outcome, State};
+use crate::schedule::Firing;
 use crate::violation::Rule::Settled;
 
 pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
@@ -86,6 +87,19 @@ fn superseded(index: &Index<'_>, delivery: &Delivery) -> bool {
             };
             !message.key.is_empty() && index.last.messages.iter().any(|other| newer(&other))
         }
-        Origin::Agent(_) | Origin::Operator => false,
+        // The next message of a schedule takes the place of an unread one.
+        Origin::Agent(_) => {
+            let of = |message: &crate::last::Message| {
+                Firing::of(&message.body).map(|firing| firing.schedule)
+            };
+            let newer = |other: &&crate::last::Message| {
+                other.id > message.id
+                    && other.origin == message.origin
+                    && other.recipients == message.recipients
+                    && of(other) == of(message)
+            };
+            of(message).is_some() && index.last.messages.iter().any(|other| newer(&other))
+        }
+        Origin::Operator => false,
     }
 }

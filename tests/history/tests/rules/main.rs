@@ -6,5 +6,6 @@ mod bad_rest;
 mod gone;
 mod good;
 mod restored;
+mod schedules;
 mod streams;
 mod world;
