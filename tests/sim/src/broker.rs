@@ -258,7 +258,9 @@ impl World {
             let swept = async {
                 let (questions, reminders) =
                     (engine.sweep_questions().await?, engine.sweep_reminders().await?);
-                Ok::<_, hive_broker::engine::Refusal>(questions.into_iter().chain(reminders).min())
+                let schedules = engine.sweep_schedules().await?;
+                let all = questions.into_iter().chain(reminders).chain(schedules);
+                Ok::<_, hive_broker::engine::Refusal>(all.min())
             };
             let next = match swept.await {
                 Ok(next) => next,

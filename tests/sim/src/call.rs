@@ -100,6 +100,24 @@ pub(crate) enum Call {
         options: Vec<String>,
         ttl_ms: u64,
     },
+    /// A schedule that a grant allows: a new one if the number is 0.
+    Schedule {
+        text: String,
+        schedule: u64,
+        terms: history::Terms,
+    },
+    CancelSchedule {
+        schedule: u64,
+    },
+    FireSchedule {
+        schedule: u64,
+    },
+    PauseSchedule {
+        schedule: u64,
+    },
+    ResumeSchedule {
+        schedule: u64,
+    },
     Answer {
         question: u64,
         choices: Vec<String>,
@@ -133,6 +151,8 @@ pub(crate) enum Call {
         agent: String,
         parent: Option<String>,
         adopt: bool,
+        /// Whether it may create schedules.
+        schedules: bool,
     },
     Retire {
         agent: String,
@@ -189,7 +209,11 @@ impl Call {
             Self::Report { .. } => "ReportHarness",
             Self::Problem { .. } => "ReportProblem",
             Self::AckCommand { .. } => "AckCommand",
-            Self::Ask { .. } => "AskQuestion",
+            Self::Ask { .. } | Self::Schedule { .. } => "AskQuestion",
+            Self::CancelSchedule { .. } => "CancelSchedule",
+            Self::FireSchedule { .. } => "FireSchedule",
+            Self::PauseSchedule { .. } => "PauseSchedule",
+            Self::ResumeSchedule { .. } => "ResumeSchedule",
             Self::Answer { .. } => "AnswerQuestion",
             Self::CancelQuestion { .. } => "CancelQuestion",
             Self::ReadQuestion { .. } => "GetQuestion",
@@ -277,6 +301,9 @@ impl Call {
             Self::Ask { to, text, options: _, ttl_ms } => {
                 Op::Ask { target: resolve(&to), text, ttl_ms, turn }
             }
+            Self::Schedule { text, schedule, terms } => {
+                Op::Schedule { text, schedule, terms, turn }
+            }
             Self::Answer { question, choices, text } => Op::Answer { question, choices, text },
             Self::CancelQuestion { question } => Op::CancelQuestion { question },
             Self::ReadQuestion { question } => Op::ReadQuestion { question },
@@ -301,6 +328,10 @@ impl Call {
             Self::Problem { session: _, subject, text } => Op::ReportProblem { subject, text },
             Self::NextTurn | Self::Heartbeat { .. } | Self::Report { .. } => return None,
             Self::AckCommand { .. }
+            | Self::CancelSchedule { .. }
+            | Self::FireSchedule { .. }
+            | Self::PauseSchedule { .. }
+            | Self::ResumeSchedule { .. }
             | Self::RestartHarness { .. }
             | Self::Create { .. }
             | Self::Retire { .. }

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use hive_broker::clock::Clock;
 use hive_core::time::{BootTime, Now, WallTime};
 
-/// The wall clock at the start of a simulation.
-const WALL_START: i64 = 1_800_000_000_000;
+/// The wall clock at the start of a simulation: five hours before the end of summer time in most of
+/// Europe in 2026, or before its beginning in 2027.
+const WALL_STARTS: [i64; 2] = [1_792_872_000_000, 1_806_177_600_000];
 
 #[derive(Debug)]
 struct Inner {
     elapsed: AtomicI64,
+    wall_start: i64,
     wall_offset: AtomicI64,
 }
 
@@ -24,10 +26,13 @@ struct Inner {
 pub(crate) struct Time(Arc<Inner>);
 
 impl Time {
-    pub(crate) fn new() -> Self {
+    /// Returns the time of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        let wall_start = WALL_STARTS[usize::from(seed % 2 == 1)];
         Self(Arc::new(Inner {
             elapsed: AtomicI64::new(0),
-            wall_offset: AtomicI64::new(WALL_START),
+            wall_start,
+            wall_offset: AtomicI64::new(wall_start),
         }))
     }
 
@@ -51,7 +56,7 @@ impl Time {
 
     /// Sets the wall clock right.
     pub(crate) fn set_right(&self) {
-        self.0.wall_offset.store(WALL_START, Ordering::Relaxed);
+        self.0.wall_offset.store(self.0.wall_start, Ordering::Relaxed);
     }
 
     /// Returns the clock of a boot that began at `boot_start`.

@@ -4,27 +4,33 @@
 //! Invariant: nothing here reads mail in a way that could send a hint to a waiter.
 
 use hive_broker::engine::error::AgentError;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use hive_broker::engine::mail::question::Which;
 use hive_broker::engine::{Engine, Refusal};
 use hive_core::delivery::State;
+use hive_core::effect::Effect;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::Message;
-use hive_core::reminder;
+use hive_core::question::Question;
+use hive_core::schedule::Schedule;
+use hive_core::{reminder, schedule};
 use hive_history::{self as history, Final, Mark};
 
-use crate::audit;
 use crate::call::{Call, To, Who};
+use crate::firings::Firings;
 use crate::seen;
 use crate::serve::caller;
 use crate::world::{Reader, World, say};
+use crate::{audit, lanes};
 
 /// The interval between checks for rest, in ms.
 const LOOK: u64 = 300_000;
 /// Maximum number of checks: longer than every park and backoff together.
 const LOOKS: u64 = 40;
 const PAGE: u32 = 500;
+const EVENTS: u32 = 5_000;
 
 const STATES: [State; 7] = [
     State::Ready,
@@ -62,6 +68,7 @@ impl World {
     pub(crate) async fn conclude(self: &Rc<Self>) {
         // A client that was creating or retiring an agent has finished by then.
         self.sleep(2 * LOOK).await;
+        self.calm_schedules().await;
         let read = self.read_agents();
         self.come_to_rest(&read).await;
         // A single message per agent: its waiter must get the hint for it, because there is no
@@ -78,7 +85,7 @@ impl World {
         match self.read_final(&read).await {
             Ok(last) => {
                 if let Some((_, engine)) = self.serving() {
-                    match crate::lanes::check(&engine, &last).await {
+                    match by_the_log(&engine, &last).await {
                         Ok(problems) => {
                             problems.into_iter().for_each(|problem| self.wrong(problem));
                         }
@@ -146,10 +153,46 @@ impl World {
             unread,
             messages: messages(&engine).await?,
             deliveries,
-            questions: questions(&engine).await?,
+            questions: questions(&engine).await?.iter().map(seen::question).collect(),
             reminders: reminders(&engine).await?,
             turns: turns(&engine).await?,
         })
+    }
+}
+
+/// Returns the problems that the log of events shows.
+async fn by_the_log(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
+    let (mut events, mut after) = (Vec::new(), 0);
+    loop {
+        let (page, _) = engine.events_after(after, None, EVENTS).await?;
+        let Some(newest) = page.last() else { break };
+        after = newest.sequence;
+        events.extend(page);
+    }
+    let mut problems = lanes::check(&events, last);
+    let asked = questions(engine).await?;
+    let effects: BTreeMap<u64, Effect> = asked
+        .into_iter()
+        .filter_map(|question| Some((question.id.get(), question.approval?.effect)))
+        .collect();
+    let mut firings = Firings::new(last, &effects);
+    events.iter().for_each(|event| firings.follow(event));
+    problems.extend(firings.finish(&schedules(engine).await?, last));
+    Ok(problems)
+}
+
+async fn schedules(engine: &Engine) -> Result<Vec<Schedule>, Refusal> {
+    let states = vec![schedule::State::Active, schedule::State::Paused, schedule::State::Ended];
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let (page, more) = engine
+            .list_schedules(caller("operator"), String::new(), states.clone(), after, PAGE)
+            .await?;
+        found.extend(page);
+        after = found.last().map(|schedule| schedule.id);
+        if !more {
+            return Ok(found);
+        }
     }
 }
 
@@ -225,13 +268,13 @@ async fn recipients(engine: &Engine, id: MessageId) -> Result<Vec<String>, Refus
     }
 }
 
-async fn questions(engine: &Engine) -> Result<Vec<history::QuestionSeen>, Refusal> {
+async fn questions(engine: &Engine) -> Result<Vec<Question>, Refusal> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
         let (page, more) =
             engine.list_questions(caller("operator"), Which::default(), before, PAGE).await?;
-        found.extend(page.iter().map(seen::question));
         before = page.last().map(|question| question.id);
+        found.extend(page);
         if !more {
             found.reverse();
             return Ok(found);

@@ -33,7 +33,7 @@ fn template() -> &'static Template {
     static TEMPLATE: OnceLock<Template> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
         let dir = directory().expect("a directory for the template");
-        let clock = Arc::new(Time::new().boot("template".to_owned(), 0));
+        let clock = Arc::new(Time::of(0).boot("template".to_owned(), 0));
         let (store, hand) = Store::open_stepped(dir.path(), clock, Arc::new(Hints::default()))
             .expect("a new database");
         hand.close();

@@ -6,12 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hive_broker::engine::{Engine, Refusal};
 use hive_core::event::{Event, Kind};
 use hive_core::limits::SYSTEM_RUN_MAX;
 use hive_history::{self as history, Final, Lane};
-
-const PAGE: u32 = 5_000;
 
 /// Deliveries never served, and the number of consecutive hand-overs from the lane `system`.
 #[derive(Debug, Default)]
@@ -21,27 +18,22 @@ struct Inbox {
 }
 
 /// Returns the problems of the order.
-pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
+pub(crate) fn check(events: &[Event], last: &Final) -> Vec<String> {
     let lanes: BTreeMap<(&str, u64), Lane> = last
         .deliveries
         .iter()
         .map(|delivery| ((delivery.agent.as_str(), delivery.message), delivery.lane))
         .collect();
     let mut inboxes: BTreeMap<String, Inbox> = BTreeMap::new();
-    let (mut problems, mut after) = (Vec::new(), 0);
+    let mut problems = Vec::new();
     let mut deaths: BTreeMap<u64, usize> = BTreeMap::new();
-    loop {
-        let (events, _) = engine.events_after(after, None, PAGE).await?;
-        let Some(newest) = events.last() else { break };
-        after = newest.sequence;
-        for event in &events {
-            if let Some(message) = event.message_id {
-                if event.kind() == Kind::DeliveryDead {
-                    *deaths.entry(message.get()).or_default() += 1;
-                }
-                let inbox = inboxes.entry(event.agent.clone()).or_default();
-                problems.extend(follow(inbox, event, message.get(), &lanes));
+    for event in events {
+        if let Some(message) = event.message_id {
+            if event.kind() == Kind::DeliveryDead {
+                *deaths.entry(message.get()).or_default() += 1;
             }
+            let inbox = inboxes.entry(event.agent.clone()).or_default();
+            problems.extend(follow(inbox, event, message.get(), &lanes));
         }
     }
     for (message, deaths) in deaths {
@@ -55,7 +47,7 @@ pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, 
             ));
         }
     }
-    Ok(problems)
+    problems
 }
 
 fn follow(

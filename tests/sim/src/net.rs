@@ -17,6 +17,9 @@ use crate::plan::Fault;
 use crate::serve::{Given, serve};
 use crate::world::{World, say};
 
+/// Longest pause before a call is repeated, in ms; longer in a calm hive.
+const PAUSE_MAX: u64 = 5_000;
+
 /// The end of a call for its client.
 #[derive(Debug)]
 #[expect(
@@ -130,7 +133,7 @@ impl World {
             return Heard::Nothing;
         }
         let Some((broker, engine)) = self.serving() else {
-            self.sleep(self.dice.between(50, 1_000)).await;
+            self.wait_to_retry(self.dice.between(50, 1_000) * self.outage.get()).await;
             return Heard::Nothing;
         };
         let waits = call.waits();
@@ -206,6 +209,15 @@ impl World {
         Heard::Refused(reason)
     }
 
+    /// Waits before a call is repeated, for long only until all is healed.
+    async fn wait_to_retry(&self, ms: u64) {
+        if self.healing.get() {
+            self.sleep(ms.min(2 * PAUSE_MAX)).await;
+        } else {
+            self.rest(ms).await;
+        }
+    }
+
     /// Delivers the same request again, at another time.
     fn repeat(self: &Rc<Self>, who: &Who, request_id: &str, call: &Call) {
         let (world, who, request_id, call) =
@@ -231,8 +243,9 @@ impl World {
                 Heard::Nothing => {}
                 heard @ (Heard::Done(_) | Heard::Refused(_)) => return heard,
             }
-            self.sleep(pause + self.dice.below(pause)).await;
-            pause = (pause * 2).min(5_000);
+            self.wait_to_retry(pause + self.dice.below(pause)).await;
+            // In a calm hive the broker may be down for long.
+            pause = (pause * 2).min(PAUSE_MAX * self.calm);
         }
         self.call(who, &request_id, call).await
     }

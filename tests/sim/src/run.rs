@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::call::{Call, Who};
 use crate::log::Echo;
 use crate::plan::{Fault, Plan};
-use crate::serve::name;
+use crate::serve::{self, name};
 use crate::world::{Figures, Reader, Seat, World, say};
 
 const NAMES: [&str; 12] =
@@ -157,7 +157,8 @@ async fn direct(world: Rc<World>) {
         world.seats.borrow().iter().filter(|seat| !seat.of_file).cloned().collect();
     for seat in made {
         let parent = (seat.parent != "operator").then_some(seat.parent);
-        let create = Call::Create { agent: seat.name, parent, adopt: false };
+        let schedules = seat.has_schedules;
+        let create = Call::Create { agent: seat.name, parent, adopt: false, schedules };
         if !world.insist(&Who::operator(), create, 200).await.is_done() {
             world.wrong("an agent cannot be made".to_owned());
         }
@@ -211,7 +212,7 @@ fn people(world: &World) {
     for name in &NAMES[..count] {
         let reader =
             dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
-        let of_file = dice.chance(400);
+        let (of_file, has_schedules) = (dice.chance(400), dice.chance(300));
         // The file names only its own agents.
         let parents: Vec<String> = seats
             .iter()
@@ -220,7 +221,7 @@ fn people(world: &World) {
             .collect();
         let parent = dice.pick(&parents).filter(|_| dice.chance(500)).cloned();
         if of_file {
-            let policy = policy(world, &seats);
+            let policy = policy(world, &seats, has_schedules);
             let parent = parent.as_deref().map(self::name);
             let (role, model) = (String::new(), String::new());
             declared.insert(
@@ -242,6 +243,7 @@ fn people(world: &World) {
             reader,
             of_file,
             has_waker: dice.chance(400),
+            has_schedules,
         });
     }
     say!(world, "people {seats:?}");
@@ -249,8 +251,8 @@ fn people(world: &World) {
     world.declared.replace(declared);
 }
 
-fn policy(world: &World, others: &[Seat]) -> Policy {
-    let mut policy = Policy::default();
+fn policy(world: &World, others: &[Seat], has_schedules: bool) -> Policy {
+    let mut policy = serve::policy(has_schedules);
     if world.dice.chance(200)
         && let Some(other) = world.dice.pick(others)
     {

@@ -17,10 +17,10 @@ use hive_broker::engine::turn::begin::Begin;
 use hive_broker::engine::turn::problem::Problem;
 use hive_broker::engine::{Actor, Engine, Refusal};
 use hive_broker::store::request::RequestKey;
-use hive_core::agent::{HarnessState, Policy};
+use hive_core::agent::{HarnessState, OWN_SCHEDULES, Policy, SCHEDULING};
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::command::Order;
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
 use hive_core::message::Recipient;
 use hive_core::name::{AgentName, Label};
 use hive_core::question::{Answer, Wording};
@@ -32,7 +32,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::broker::Broker;
 use crate::call::{Call, Due, To, Who};
-use crate::{seen, settle};
+use crate::{effect, seen, settle};
 
 /// The result of a call: what the observer records, and what only its client needs.
 #[derive(Debug)]
@@ -57,6 +57,16 @@ fn done(text: impl Into<String>) -> Given {
 
 pub(crate) fn name(text: &str) -> AgentName {
     AgentName::parse(text).expect("the simulation's agents have good names")
+}
+
+/// Returns the policy of an agent that may create schedules, or not.
+pub(crate) fn policy(schedules: bool) -> Policy {
+    let mut policy = Policy::default();
+    if schedules {
+        policy.tool_groups.push(SCHEDULING.to_owned());
+        policy.grants.push(OWN_SCHEDULES.to_owned());
+    }
+    policy
 }
 
 fn number<T>(make: fn(u64) -> Option<T>, id: u64) -> Result<T, Refusal> {
@@ -245,6 +255,32 @@ pub(crate) async fn serve(
             let message = question.message_id.map_or(0, MessageId::get);
             Ok(given(Reply::Asked { question: question.id.get(), message, already }))
         }
+        Call::Schedule { text, schedule, terms } => {
+            let effect = effect::schedule(ScheduleId::new(schedule), terms);
+            let wording = Wording { text, options: Vec::new(), multi: false };
+            let to = Recipient::Operator;
+            let ask = Ask { to, wording, ttl: None, effect: Some(effect), short: None };
+            let (question, already) = engine.ask(actor, request, ask).await?;
+            let message = question.message_id.map_or(0, MessageId::get);
+            Ok(given(Reply::Asked { question: question.id.get(), message, already }))
+        }
+        Call::CancelSchedule { schedule } => {
+            let id = number(ScheduleId::new, schedule)?;
+            engine.cancel_schedule(actor, request, id).await.map(|_| done(""))
+        }
+        Call::FireSchedule { schedule } => {
+            let id = number(ScheduleId::new, schedule)?;
+            let (_, fired) = engine.fire_schedule(actor, request, id).await?;
+            Ok(done(format!("{fired:?}")))
+        }
+        Call::PauseSchedule { schedule } => {
+            let id = number(ScheduleId::new, schedule)?;
+            engine.pause_schedule(caller, request, id).await.map(|_| done(""))
+        }
+        Call::ResumeSchedule { schedule } => {
+            let id = number(ScheduleId::new, schedule)?;
+            engine.resume_schedule(caller, request, id).await.map(|_| done(""))
+        }
         Call::Answer { question, choices, text } => {
             let id = number(QuestionId::new, question)?;
             let question = engine.answer(actor, request, id, Answer { choices, text }).await?;
@@ -296,13 +332,13 @@ pub(crate) async fn serve(
                 .await?;
             Ok(done(id.to_string()))
         }
-        Call::Create { agent, parent, adopt } => {
+        Call::Create { agent, parent, adopt, schedules } => {
             let create = Create {
                 name: name(&agent),
                 parent: parent.as_deref().map(name),
                 role: String::new(),
                 model: String::new(),
-                policy: Policy::default(),
+                policy: policy(schedules),
                 adopt,
             };
             engine.create_agent(caller, request, create).await.map(|_| done(agent))

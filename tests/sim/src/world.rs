@@ -42,6 +42,8 @@ pub(crate) struct Seat {
     pub(crate) of_file: bool,
     /// Whether a co-process sends it `Wake`.
     pub(crate) has_waker: bool,
+    /// Whether it may create schedules.
+    pub(crate) has_schedules: bool,
 }
 
 /// IDs that tasks have received, to use them later.
@@ -128,6 +130,8 @@ pub(crate) struct World {
     pub(crate) disk_bad: Notify,
     /// Notified when the steps of the plan are used up.
     pub(crate) early: Notify,
+    /// How many times longer than usual the broker is down now: its clients call more rarely.
+    pub(crate) outage: Cell<u64>,
     /// The kind of end of a doomed broker.
     pub(crate) struck_end: Cell<End>,
     pub(crate) finished: Cell<bool>,
@@ -163,7 +167,7 @@ impl World {
             dice,
             exec: Exec::default(),
             log: Log::new(echo),
-            time: Time::new(),
+            time: Time::of(plan.seed),
             host: Host::new(),
             history: RefCell::new(History::new(Setting { tolerance_ms: 5, ..Setting::default() })),
             broker: RefCell::default(),
@@ -187,6 +191,7 @@ impl World {
             wall_set: Notify::new(),
             disk_bad: Notify::new(),
             early: Notify::new(),
+            outage: Cell::new(1),
             struck_end: Cell::new(End::Killed),
             finished: Cell::new(false),
             recover: Cell::new(false),

@@ -111,7 +111,12 @@ impl World {
 
     /// Starts the broker again after a death.
     pub(crate) async fn up_again(self: &Rc<Self>) {
-        self.sleep(self.dice.weighted(&[(4, 100), (3, 2_000), (2, 30_000), (1, 90_000)])).await;
+        let long = 90_000 * self.calm;
+        let pause =
+            self.dice.weighted(&[(4, 100), (3, 2_000), (2, 30_000), (1, 90_000), (1, long)]);
+        self.outage.set(pause.div_ceil(90_000));
+        self.sleep(pause).await;
+        self.outage.set(1);
         if self.broker.borrow().is_none() {
             self.start_broker();
         }

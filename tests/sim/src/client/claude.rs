@@ -85,6 +85,10 @@ impl World {
 
     /// Makes one tool call; returns whether the turn continues.
     async fn use_tool(self: &Rc<Self>, who: &Who, turn: &Turn, said: &mut u64) -> bool {
+        if self.may_schedule(&who.name) && self.dice.chance(60) {
+            let heard = self.manage_schedules(who).await;
+            return !matches!(heard, Heard::Refused(Reason::TurnEnded));
+        }
         let what = self.dice.weighted(&[(6, 0), (5, 1), (1, 2), (1, 3), (1, 4), (1, 5), (2, 6)]);
         let heard = match (what, &turn.delivery) {
             (0, _) => return self.receive_in_turn(who, turn).await,

@@ -121,6 +121,9 @@ impl World {
             );
             self.pause(60_000).await;
         }
+        if self.may_schedule(&who.name) && self.dice.chance(100) {
+            drop(self.manage_schedules(who).await);
+        }
         if self.dice.chance(250) {
             let send = Call::Send {
                 to: To::Name(self.anybody()),

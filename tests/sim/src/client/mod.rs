@@ -11,6 +11,7 @@ mod duty;
 pub(crate) mod harness;
 pub(crate) mod operator;
 pub(crate) mod restorer;
+mod scheduler;
 pub(crate) mod script;
 pub(crate) mod sender;
 pub(crate) mod stream;

@@ -37,6 +37,7 @@ impl World {
             (1, 10),
             (2, 11),
             (1, 12),
+            (3, 13),
         ]) {
             0 => {
                 let to =
@@ -121,6 +122,7 @@ impl World {
             8 => self.move_agent(&who, &seat.name).await,
             11 => self.pause_agent(&who, &seat.name).await,
             12 => self.purge_ghost(&who).await,
+            13 => self.oversee(&who).await,
             _ => {
                 let reminders = self.known.borrow().reminders.clone();
                 let Some((reminder, _)) = self.dice.pick(&reminders).cloned() else { return };
@@ -187,7 +189,8 @@ impl World {
         }
         let ghost = Who { name: GHOST.to_owned(), process: None };
         for round in 0..2 {
-            let create = Call::Create { agent: GHOST.to_owned(), parent: None, adopt: true };
+            let agent = GHOST.to_owned();
+            let create = Call::Create { agent, parent: None, adopt: true, schedules: false };
             drop(self.insist(who, create, 20).await);
             if round == 1 {
                 let receive = Call::Receive {
@@ -220,9 +223,11 @@ impl World {
         if !self.plan.has(Fault::Topology) || self.healing.get() {
             return;
         }
-        let of_file = self.seat(agent).is_some_and(|seat| seat.of_file);
+        let (of_file, schedules) =
+            self.seat(agent).map_or((false, false), |seat| (seat.of_file, seat.has_schedules));
         if self.is_retired(agent) {
-            let create = Call::Create { agent: agent.to_owned(), parent: None, adopt: true };
+            let name = agent.to_owned();
+            let create = Call::Create { agent: name, parent: None, adopt: true, schedules };
             if self.insist(who, create, 20).await.is_done() {
                 self.retired.borrow_mut().remove(agent);
                 self.seats
