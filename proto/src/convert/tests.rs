@@ -15,7 +15,7 @@ use hive_core::park;
 use hive_core::question::{self, Question};
 use hive_core::reason::Reason;
 use hive_core::reminder::{self, Reminder};
-use hive_core::schedule::Schedule;
+use hive_core::schedule::{self, Schedule};
 use hive_core::time::WallTime;
 use hive_core::tree::{Found, Kin};
 use hive_core::turn::{Kind, Outcome, Turn};
@@ -193,6 +193,8 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<Isolation>().len(), 5);
     assert_eq!(values::<question::State>().len(), 4);
     assert_eq!(values::<reminder::State>().len(), 3);
+    assert_eq!(values::<schedule::State>().len(), 3);
+    assert_eq!(values::<event::ScheduleChange>().len(), 3);
     assert_eq!(values::<loose_end::Kind>().len(), 6);
     assert_eq!(values::<effect::RunState>().len(), 4);
     for number in [0, -1, 99, i32::MAX] {

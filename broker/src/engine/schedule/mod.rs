@@ -3,7 +3,7 @@
 //! An approval creates and changes them: see `engine/approval`. Here they fire, pause and end.
 //! Invariants: each due time is fired once, or counted in a later message, or in the notice of the
 //! end; both are decided in the transaction that computes the next due time. A target has at most
-//! one message of a schedule that it has not read.
+//! one message of a schedule that it has not read, since it was added to the targets.
 
 mod end;
 mod fire;
