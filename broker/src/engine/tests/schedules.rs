@@ -5,6 +5,7 @@ use hive_core::agent::{OWN_SCHEDULES, PolicyPart, SCHEDULING};
 use hive_core::delivery::State as DeliveryState;
 use hive_core::effect::{APPROVE, Effect};
 use hive_core::id::ScheduleId;
+use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::question::State as QuestionState;
 use hive_core::schedule::{Edit, Schedule, State, Terms};
 use hive_core::time::WallTime;
@@ -12,6 +13,7 @@ use hive_core::time::WallTime;
 use super::approvals::chosen;
 use super::*;
 use crate::clock::Clock as _;
+use crate::engine::mail::question::{Which, bytes_of};
 use crate::engine::schedule::Fired;
 
 const DAY: u64 = 24 * 3600;
@@ -452,4 +454,30 @@ async fn what_there_cannot_be_is_refused() {
     hive.cancel_schedule("alice", id).await.expect("ended");
     assert_eq!(reason(hive.cancel_schedule("alice", id).await), Reason::WrongState);
     hive.scheduled("alice", daily()).await;
+}
+
+#[tokio::test]
+async fn a_page_of_long_diffs_stays_under_one_replys_bytes() {
+    let hive = hive().await;
+    let body = format!("{}x", "\n".repeat(3_900));
+    for _ in 0..20 {
+        let terms = Terms { body: body.clone(), ..hive.daily(&["bob"]) };
+        let asked = hive.request_effect("dave", Effect::CreateSchedule { terms }).await;
+        assert_eq!(asked.expect("it is asked").state, QuestionState::Open);
+    }
+    let (mut ids, mut before) = (Vec::new(), None);
+    loop {
+        let page =
+            hive.engine().list_questions(caller("operator"), Which::default(), before, 50).await;
+        let (page, more) = page.expect("questions are listed");
+        let bytes: usize = page.iter().map(bytes_of).sum();
+        assert!(bytes <= PAGE_BYTES_MAX, "{bytes} bytes of {} questions", page.len());
+        ids.extend(page.iter().map(|question| question.id));
+        before = ids.last().copied();
+        if !more {
+            break;
+        }
+        assert!(page.len() > 1 && ids.len() < 20, "a page is as full as it can be");
+    }
+    assert!(ids.len() == 20 && ids.is_sorted_by(|one, next| one > next), "{ids:?}");
 }

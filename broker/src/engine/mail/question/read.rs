@@ -4,11 +4,12 @@ use crate::engine::error::QuestionError;
 use hive_core::caller::Caller;
 use hive_core::effect::Effect;
 use hive_core::id::QuestionId;
+use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::message::OPERATOR;
 use hive_core::question::{Question, State};
 use rusqlite::Connection;
 
-use super::Effects;
+use super::{Effects, bytes_of};
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::question::{self as questions, Filter};
 use crate::store::{AgentKey, event};
@@ -53,7 +54,8 @@ fn filter(conn: &Connection, caller: &Caller, which: &Which) -> Result<Filter, R
     })
 }
 
-/// Returns a page of questions as they are shown.
+/// Returns a page of questions as they are shown. What an open approval would change is computed
+/// here, and is counted as well: a page of them stays under one reply's bytes.
 fn page(
     conn: &Connection,
     effects: &impl Effects,
@@ -62,8 +64,16 @@ fn page(
     rows: u32,
 ) -> Result<(Vec<Question>, bool), Refusal> {
     let (found, more) = questions::page(conn, filter, before, rows)?;
-    let shown = found.into_iter().map(|row| effects.shown(conn, row));
-    Ok((shown.collect::<Result<_, _>>()?, more))
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for row in found {
+        let question = effects.shown(conn, row)?;
+        bytes += bytes_of(&question);
+        if bytes > PAGE_BYTES_MAX && !page.is_empty() {
+            return Ok((page, true));
+        }
+        page.push(question);
+    }
+    Ok((page, more))
 }
 
 impl Engine {
