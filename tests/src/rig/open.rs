@@ -1,16 +1,17 @@
-//! Open items between agents, by short calls of a [`Client`]: questions, reminders, loose
-//! ends.
+//! Open items between agents, by short calls of a [`Client`]: questions, reminders, schedules,
+//! loose ends.
 
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::schedule_service_client::ScheduleServiceClient;
 use hive_proto::v1::watch_questions_response::Step;
 use hive_proto::v1::{
     AnswerQuestionRequest, AskQuestionRequest, Delivery, DeliveryState, GetQuestionRequest,
-    ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd,
-    Question, QuestionState, Reminder, ReminderState, ReplaceLooseEndsRequest,
-    WatchQuestionsRequest,
+    ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, ListSchedulesRequest,
+    LooseEnd, PublishedLooseEnd, Question, QuestionState, Reminder, ReminderState,
+    ReplaceLooseEndsRequest, Schedule, ScheduleState, WatchQuestionsRequest,
 };
 use prost_types::Timestamp;
 use tonic::Status;
@@ -135,6 +136,22 @@ impl Client {
         let listed =
             ReminderServiceClient::new(self.channel()).list_reminders(self.request(request)).await;
         listed.expect("reminders are listed").into_inner().reminders
+    }
+
+    /// All schedules of an owner, by id, in whatever state.
+    pub async fn schedules(&self, owner: &str) -> Vec<Schedule> {
+        let states = [ScheduleState::Active, ScheduleState::Paused, ScheduleState::Ended]
+            .map(i32::from)
+            .to_vec();
+        let request = ListSchedulesRequest {
+            page_size: 500,
+            page_token: String::new(),
+            agent: owner.to_owned(),
+            states,
+        };
+        let listed =
+            ScheduleServiceClient::new(self.channel()).list_schedules(self.request(request)).await;
+        listed.expect("schedules are listed").into_inner().schedules
     }
 
     /// The loose ends of an agent, by id.

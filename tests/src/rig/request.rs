@@ -53,7 +53,12 @@ pub fn schedule(target: &str, body: &str) -> AskQuestionRequest {
         interval: Some(prost_types::Duration { seconds: day, nanos: 0 }),
         ..CreateScheduleEffect::default()
     };
-    let effect = Some(Effect { effect: Some(effect::Effect::CreateSchedule(create)) });
+    effect(effect::Effect::CreateSchedule(create))
+}
+
+/// A request to the operator for an effect.
+pub fn effect(effect: effect::Effect) -> AskQuestionRequest {
+    let effect = Some(Effect { effect: Some(effect) });
     AskQuestionRequest { effect, ..ask("operator", "it is asked for") }
 }
 

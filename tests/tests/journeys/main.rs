@@ -41,6 +41,7 @@ mod restart;
 mod run_states;
 mod run_time;
 mod scheduled_backup;
+mod schedules;
 mod send;
 mod settings;
 mod shell;
