@@ -22,5 +22,6 @@ mod identity;
 mod inside;
 mod places;
 mod sandbox;
+mod schedules;
 mod wire;
 mod words;
