@@ -77,6 +77,8 @@ pub const REMINDER_INLINE_BYTES_MAX: usize = 4 * 1024;
 pub const SCHEDULE_INTERVAL_MIN: Duration = Duration::from_secs(60);
 /// Shortest limit of the lateness of a schedule.
 pub const SCHEDULE_LATE_MIN: Duration = Duration::from_secs(60);
+/// Maximum lines of the text of a schedule.
+pub const SCHEDULE_BODY_LINES_MAX: usize = 200;
 /// Maximum targets of a schedule.
 pub const SCHEDULE_TARGETS_MAX: usize = 16;
 /// Maximum loose ends that one co-process publishes.

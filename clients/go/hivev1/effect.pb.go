@@ -573,7 +573,7 @@ type CreateScheduleEffect struct {
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// Text of its messages, not empty.
+	// Text of its messages, not empty, at most 200 lines; without control characters but line ends and tabs.
 	Body string `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
 	// The agents that get them: 1 to 16 names, all different, to which the asker may send. It may name itself.
 	Targets []string `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{MessageId, ScheduleId};
 use crate::limits::{
-    REMINDER_DELAY_MAX, SCHEDULE_INTERVAL_MIN, SCHEDULE_LATE_MIN, SCHEDULE_TARGETS_MAX,
+    REMINDER_DELAY_MAX, SCHEDULE_BODY_LINES_MAX, SCHEDULE_INTERVAL_MIN, SCHEDULE_LATE_MIN,
+    SCHEDULE_TARGETS_MAX,
 };
 use crate::name::AgentName;
 use crate::time::WallTime;
@@ -137,6 +138,10 @@ impl Terms {
         if body.contains(hidden) {
             return Err(Fault::Control);
         }
+        let lines = body.lines().count();
+        if lines > SCHEDULE_BODY_LINES_MAX {
+            return Err(Fault::Lines(lines));
+        }
         if targets.is_empty() || targets.len() > SCHEDULE_TARGETS_MAX {
             return Err(Fault::Targets(targets.len()));
         }
@@ -203,6 +208,11 @@ pub enum Fault {
     /// The text has characters that a diff could not show.
     #[error("the text has control characters; only line ends and tabs are allowed")]
     Control,
+    /// The text has too many lines.
+    #[error(
+        "the text has {0} lines; at most {SCHEDULE_BODY_LINES_MAX} are allowed, because the operator reads each of them"
+    )]
+    Lines(usize),
     /// It has no target or too many.
     #[error("it has {0} targets; 1 to {SCHEDULE_TARGETS_MAX} are allowed")]
     Targets(usize),
@@ -279,6 +289,7 @@ mod tests {
             (Terms { body: " \n".to_owned(), ..terms() }, Fault::NoBody),
             (Terms { body: "a\r".to_owned(), ..terms() }, Fault::Control),
             (Terms { body: "a\u{2028}b".to_owned(), ..terms() }, Fault::Control),
+            (Terms { body: "a\n".repeat(201), ..terms() }, Fault::Lines(201)),
             (Terms { targets: Vec::new(), ..terms() }, Fault::Targets(0)),
             (Terms { targets: many, ..terms() }, Fault::Targets(17)),
             (Terms { targets: vec![name("ada"); 2], ..terms() }, Fault::Double(name("ada"))),

@@ -122,6 +122,7 @@ constants! {
     count reminder_inline_bytes_max = limits::REMINDER_INLINE_BYTES_MAX;
     span schedule_interval_min = limits::SCHEDULE_INTERVAL_MIN;
     span schedule_late_min = limits::SCHEDULE_LATE_MIN;
+    count schedule_body_lines_max = limits::SCHEDULE_BODY_LINES_MAX;
     count schedule_targets_max = limits::SCHEDULE_TARGETS_MAX;
     count published_loose_ends_max = limits::PUBLISHED_LOOSE_ENDS_MAX;
     count loose_end_labels_max = limits::LOOSE_END_LABELS_MAX;

@@ -309,14 +309,14 @@ async fn a_loop_of_firings_meets_the_rate_and_leaves_one_message() {
     }
 }
 
-/// As many changed lines as an effect may have, in as many questions as an agent may have open: the
+/// As many changed lines as a schedule may have, in as many questions as an agent may have open: the
 /// operator still lists and decides them.
 #[tokio::test]
 async fn many_long_diffs_keep_nothing_from_the_operator() {
     const QUESTIONS: usize = 50;
     let mut rig = Rig::new(&format!("[agents.ada]\n{GROUPS}[agents.bob]\n"));
     rig.start_broker().await;
-    let body = |number: usize| format!("{number}{}x", "\n".repeat(3_900));
+    let body = |number: usize| format!("{number}{}x", "\na line of some length".repeat(198));
     let schedule_id = approved(&rig, "ada", calm(&body(0))).await;
     let (operator, ada) = (rig.operator().await, rig.agent("ada").await.channel());
     let mut questions = Vec::new();

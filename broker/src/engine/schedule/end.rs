@@ -38,7 +38,7 @@ impl End<'_> {
     fn cause(self) -> String {
         match self {
             Self::ByOwner => "its owner ended it".to_owned(),
-            Self::ByOperator(who) => format!("{who} ended it"),
+            Self::ByOperator(_) => "the operator ended it".to_owned(),
             Self::NoDueTime => "it has no further due time".to_owned(),
             Self::FiredByHand => "it was due once, and was fired by hand".to_owned(),
             Self::NoTarget => "its last target was retired".to_owned(),
@@ -60,7 +60,16 @@ pub(super) fn end(
         return Ok(());
     }
     let fact = ScheduleEnded { schedule_id: row.id };
-    log(tx, Fact::about(fact, row.owner).detail(&cause));
+    let detail = match why {
+        End::ByOperator(who) => format!("by {who}"),
+        End::ByOwner
+        | End::NoDueTime
+        | End::FiredByHand
+        | End::NoTarget
+        | End::OwnerRetired
+        | End::UnknownZone => cause.clone(),
+    };
+    log(tx, Fact::about(fact, row.owner).detail(&detail));
     let missed: Vec<_> =
         schedules::targets(tx, row.id)?.into_iter().filter(|target| target.skipped > 0).collect();
     let is_known = match why {

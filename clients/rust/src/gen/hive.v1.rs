@@ -4496,7 +4496,7 @@ pub struct RunActionEffect {
 /// A schedule to create. Its owner is the asker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateScheduleEffect {
-    /// Text of its messages, not empty.
+    /// Text of its messages, not empty, at most 200 lines; without control characters but line ends and tabs.
     #[prost(string, tag = "1")]
     pub body: ::prost::alloc::string::String,
     /// The agents that get them: 1 to 16 names, all different, to which the asker may send. It may name itself.
@@ -12465,6 +12465,9 @@ pub struct Limits {
     /// Maximum targets of a schedule.
     #[prost(uint32, tag = "82")]
     pub schedule_targets_max: u32,
+    /// Maximum lines of the text of a schedule.
+    #[prost(uint32, tag = "83")]
+    pub schedule_body_lines_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

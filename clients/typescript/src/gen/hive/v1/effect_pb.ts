@@ -266,7 +266,7 @@ export const RunActionEffectSchema: GenMessage<RunActionEffect> = /*@__PURE__*/
  */
 export type CreateScheduleEffect = Message<"hive.v1.CreateScheduleEffect"> & {
   /**
-   * Text of its messages, not empty.
+   * Text of its messages, not empty, at most 200 lines; without control characters but line ends and tabs.
    *
    * @generated from field: string body = 1;
    */
