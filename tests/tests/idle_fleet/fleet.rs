@@ -223,6 +223,7 @@ impl Fleet {
         let input = Input::Begun(Arc::new(input::Begun {
             turn_id: begun.turn.id.get(),
             trace: None,
+            agenda: None,
             delivery: begun.delivery.expect("it is for mail"),
             pending_count: begun.pending,
             already_sent: Vec::new(),
