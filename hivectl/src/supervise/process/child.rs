@@ -21,6 +21,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
 use tokio::process::Command;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::tree;
@@ -34,6 +35,8 @@ const LAST_WORDS_BYTES: i64 = 2_000;
 const LAST_WORDS_LINES: usize = 5;
 /// Maximum time for killed processes to disappear.
 const BURIAL_MAX: Duration = Duration::from_secs(5);
+/// Maximum wait until a process may start.
+const READY_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
@@ -76,7 +79,7 @@ impl Registry {
             while let Ok(_) | Err(Errno::INTR) = waitpid(None, WaitOptions::empty()) {}
         });
         // A process that the kernel does not end is left to the kernel.
-        let _ = tokio::time::timeout(BURIAL_MAX, bury).await;
+        let _ = timeout(BURIAL_MAX, bury).await;
     }
 
     /// Returns whether everything was killed.
@@ -157,13 +160,14 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a process once it may start.
+    /// Starts a process once it may start, or after [`READY_MAX`].
     pub(crate) async fn start(spec: &Spec, registry: &Registry) -> io::Result<Self> {
         let prepared = spec.start.prepare().map_err(io::Error::other)?;
         let Prepared { program, args, env, inherited, started, ready } = prepared;
         if let Some(ready) = ready {
-            // What completes it ends with this program.
-            let _ = ready.await;
+            // A process that starts too early is refused and started again, and one that never
+            // starts would be worse.
+            let _ = timeout(READY_MAX, ready).await;
         }
         let file = log::open(&spec.log)?;
         let (output, log) = if spec.is_filtered {
