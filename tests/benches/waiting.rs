@@ -60,10 +60,11 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
 /// Returns the memory of an idle broker in MiB, and its CPU in milliseconds per second.
 async fn idle(agents: usize, with_waiting: bool) -> anyhow::Result<(f64, f64)> {
     let on_demand = if with_waiting { "on_demand = true\n" } else { "" };
-    let mut config = format!(
-        "[hive]\nname = \"bench\"\n[broker.limits]\nschedules_max = 100000\nsends_per_minute_max = 1000000\n\
-         [agents.owner]\ntool_groups = [\"messaging\", \"inbox\", \"scheduling\"]\ngrants = [\"own_schedules\"]\n"
-    );
+    let mut config = concat!(
+        "[hive]\nname = \"bench\"\n[broker.limits]\nschedules_max = 100000\nsends_per_minute_max = 1000000\n",
+        "[agents.owner]\ntool_groups = [\"messaging\", \"inbox\", \"scheduling\"]\ngrants = [\"own_schedules\"]\n"
+    )
+    .to_owned();
     for agent in 0..agents {
         write!(config, "[agents.a{agent}]\n{on_demand}")?;
     }
