@@ -3,7 +3,8 @@
 //! Invariant: a message is read as one of a schedule only if its text begins with all that the
 //! broker writes before the text of the schedule.
 
-/// What a schedule sends, where to, and when. In a change, `None` and empty lists leave it as it is.
+/// What a schedule sends, where to, and when. In a change, `None` and empty lists leave it as it
+/// is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// The text of its messages, unique as in `Send`.

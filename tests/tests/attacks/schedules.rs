@@ -309,8 +309,8 @@ async fn a_loop_of_firings_meets_the_rate_and_leaves_one_message() {
     }
 }
 
-/// As many changed lines as a schedule may have, in as many questions as an agent may have open: the
-/// operator still lists and decides them.
+/// As many changed lines as a schedule may have, in as many questions as an agent may have open:
+/// the operator still lists and decides them.
 #[tokio::test]
 async fn many_long_diffs_keep_nothing_from_the_operator() {
     const QUESTIONS: usize = 50;

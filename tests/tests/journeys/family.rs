@@ -1,7 +1,7 @@
 //! A family from one agent: it asks for children, the operator approves each in `hivectl top`, they
-//! work, one is stopped and started again by its parent, an older request shows what it would change
-//! now, the broker dies three times, and one of them reports every night, also after a weekend that
-//! was switched off.
+//! work, one is stopped and started again by its parent, an older request shows what it would
+//! change now, the broker dies three times, and one of them reports every night, also after a
+//! weekend that was switched off.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
