@@ -30,6 +30,8 @@ use crate::servers;
 
 /// Schedules, and agents on demand.
 const WAITING: usize = 10_000;
+/// Agents that have a socket each under the usual hard limit of open files, 20,000.
+const AGENTS_MAX: usize = 9_500;
 /// Time over which the CPU of an idle broker is measured.
 const IDLE: Duration = Duration::from_secs(10);
 /// CPU of a broker that has ended what its start began, in such a time.
@@ -58,7 +60,8 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Returns the memory of an idle broker in MiB, and its CPU in milliseconds per second.
-async fn idle(agents: usize, with_waiting: bool) -> anyhow::Result<(f64, f64)> {
+async fn idle(waiting: usize, with_waiting: bool) -> anyhow::Result<(f64, f64)> {
+    let agents = waiting.min(AGENTS_MAX);
     let on_demand = if with_waiting { "on_demand = true\n" } else { "" };
     let mut config = concat!(
         "[hive]\nname = \"bench\"\n[broker.limits]\nschedules_max = 100000\nsends_per_minute_max = 1000000\n",
@@ -71,7 +74,7 @@ async fn idle(agents: usize, with_waiting: bool) -> anyhow::Result<(f64, f64)> {
     let mut rig = Rig::new_in(&config, &hive_tests::binary::workspace().join("target"));
     rig.start_broker().await;
     if with_waiting {
-        schedules(&rig.agent("owner").await, agents).await?;
+        schedules(&rig.agent("owner").await, waiting, agents).await?;
     }
     rig.stop_broker().await;
     rig.start_broker().await;
@@ -92,8 +95,8 @@ async fn idle(agents: usize, with_waiting: bool) -> anyhow::Result<(f64, f64)> {
     Ok((pss, cpu))
 }
 
-/// Has schedules created that are due tomorrow.
-async fn schedules(owner: &Client, count: usize) -> anyhow::Result<()> {
+/// Has schedules created that are due tomorrow, for these agents in turn.
+async fn schedules(owner: &Client, count: usize, agents: usize) -> anyhow::Result<()> {
     let day = 24 * 3600;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
     let first = i64::try_from(now)? + day;
@@ -101,7 +104,7 @@ async fn schedules(owner: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let create = CreateScheduleEffect {
             body: "Look whether anything is to be done, and report it.".to_owned(),
-            targets: vec![format!("a{number}")],
+            targets: vec![format!("a{}", number % agents)],
             first_time: Some(prost_types::Timestamp { seconds: first, nanos: 0 }),
             interval: Some(prost_types::Duration { seconds: day, nanos: 0 }),
             zone: "Europe/Berlin".to_owned(),
