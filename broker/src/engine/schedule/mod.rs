@@ -297,9 +297,13 @@ fn fire_due(tx: &Tx<'_>, limits: &Limits, row: &ScheduleRow) -> Result<(), Refus
     let Ok(timetable) = terms.timetable() else {
         return end(tx, limits, row, &End::UnknownZone);
     };
-    // `None` if the clock was set back since.
     let Some(due) = timetable.last(tx.now.wall).filter(|due| due.number >= row.next_number) else {
-        return Ok(());
+        // The rules of its zone are others than those by which the row was written. Without a new
+        // time the row would be due again at once.
+        return match timetable.at(row.next_number) {
+            Some(next) => Ok(schedules::set_next(tx, row.id, next)?),
+            None => end(tx, limits, row, &End::NoDueTime),
+        };
     };
     let mut skipped = due.number - row.next_number;
     if hive_fault::planted!(DowntimeUncounted) {

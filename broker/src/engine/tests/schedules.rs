@@ -240,6 +240,28 @@ async fn a_clock_that_jumps_back_fires_nothing_twice() {
     assert!(waiting[0].contains(" 3 earlier due times were skipped."), "{waiting:?}");
 }
 
+/// As after a release with other rules of a zone, by which the next due time is later.
+#[tokio::test]
+async fn a_due_time_that_has_moved_is_waited_for() {
+    let mut hive = hive().await;
+    let terms = hive.daily(&["bob"]);
+    let first = terms.first_time;
+    hive.scheduled("alice", terms).await;
+    hive.restart_after(|dir| {
+        let database = rusqlite::Connection::open(dir.join("hive.db")).expect("it opens");
+        let moved = database.execute("UPDATE schedule SET next_time = next_time - 3600000", []);
+        assert_eq!(moved.expect("written"), 1);
+    })
+    .await;
+    hive.pass(DAY - 1800);
+    assert_eq!(hive.sweep_schedules().await, Some(first), "it does not fire, and does not spin");
+    assert!(hive.waiting("bob").await.is_empty());
+    hive.pass(1800);
+    hive.sweep_schedules().await;
+    let waiting = hive.waiting("bob").await;
+    assert!(waiting.len() == 1 && !waiting[0].contains("skipped"), "{waiting:?}");
+}
+
 #[tokio::test]
 async fn a_schedule_sends_only_where_the_policy_of_its_owner_allows_it_now() {
     let hive = hive().await;
