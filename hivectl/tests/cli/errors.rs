@@ -145,7 +145,7 @@ async fn exit_5_conflict() {
 async fn exit_6_timed_out() {
     let hive = Hive::new(ONE);
     hive.react(Reaction::Hang);
-    let ran = hive.run(&["--timeout", "0.05", "send", "ada", "hello"]).await;
+    let ran = hive.run(&["--timeout", "1.5", "send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all());
     assert_eq!(hive.changes().len(), 1, "a broker that is slow is not asked twice");
 }
