@@ -32,6 +32,7 @@ PACKAGES=(
   "strace strace failing disks"
   "valgrind valgrind the instructions of a message"
   "keyctl keyutils the keyrings of sandboxes"
+  "git git the example of a rebuild"
   "tmux tmux the terminal of an operator, out of sandboxes"
   "ssh-agent openssh-client the keys of an operator, out of sandboxes"
   "dropbearkey dropbear-bin git push over ssh out of sandboxes"

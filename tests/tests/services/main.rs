@@ -12,6 +12,7 @@ mod journal;
 mod launcher;
 mod nixos;
 mod package;
+mod rebuild;
 mod restarts;
 mod trouble;
 mod units;
