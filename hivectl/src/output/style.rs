@@ -3,6 +3,7 @@
 //! Invariant: without a terminal, or with NO_COLOR, no escape sequence is written.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use anstyle::{AnsiColor, Style as Ansi};
 use hive_core::time::WallTime;
@@ -24,6 +25,13 @@ pub(crate) struct Style {
     now: jiff::Timestamp,
 }
 
+/// Returns the width of a terminal.
+pub(crate) fn columns(terminal: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
+    // A terminal of unknown width reports 0.
+    if size == 0 { 80 } else { size }
+}
+
 fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL")
@@ -36,12 +44,9 @@ fn is_utf8() -> bool {
 
 impl Style {
     pub(crate) fn terminal() -> Self {
-        let width =
-            rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        // A terminal of unknown width reports 0.
-        Self { color, terminal: true, width: if width == 0 { 80 } else { width }, ..Self::plain() }
+        Self { color, terminal: true, width: columns(io::stdout()), ..Self::plain() }
     }
 
     pub(crate) fn plain() -> Self {

@@ -14,8 +14,21 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    wrap_marked(text, columns, "", "")
+}
+
+/// Cuts a text with a mark before each of its lines, and another one before the rest of a line that
+/// is cut. So the rest of a line never looks like a line.
+pub(crate) fn wrap_marked(text: &str, columns: usize, first: &str, rest: &str) -> Vec<String> {
+    let room = columns.saturating_sub(width(first).max(width(rest))).max(2);
+    let marked = |(number, part): (usize, String)| {
+        let mark = if number == 0 { first } else { rest };
+        format!("{mark}{part}")
+    };
     let text = visible_block(text.trim_end_matches('\n')).replace('\t', "    ");
-    text.split('\n').flat_map(|line| wrap_line(line, columns.max(2))).collect()
+    text.split('\n')
+        .flat_map(|line| wrap_line(line, room).into_iter().enumerate().map(marked))
+        .collect()
 }
 
 /// Cuts a line to a width; its characters are visible already.
@@ -66,6 +79,17 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_a_line_has_a_mark_of_its_own() {
+        let lines = wrap_marked("+ a: b\n+ role: x + agent: root", 17, "", "    ");
+        assert_eq!(lines, ["+ a: b", "+ role: x +", "    agent: root"]);
+        // Spaces at which no line is cut.
+        let lines = wrap_marked("+ role: xx +\u{a0}agent:\u{a0}root", 17, "", "    ");
+        assert_eq!(lines, ["+ role: xx", "    +\u{a0}agent:\u{a0}root"]);
+        assert_eq!(wrap_marked("one two", 6, "> ", "> "), ["> one", "> two"]);
+        assert_eq!(wrap_marked("ab", 1, "> ", "> "), ["> ab"], "no room at all");
+    }
 
     #[test]
     fn lines_are_cut_at_spaces_and_long_words_anywhere() {

@@ -12,6 +12,7 @@ use hive_proto::v1::Question;
 use super::change::Change;
 use super::field::Field;
 use super::key::{Key, Move};
+use crate::output::wrap::{wrap, wrap_marked};
 use crate::view::approval::Approval;
 
 /// A form that is being filled in.
@@ -33,8 +34,16 @@ pub(crate) struct Form {
 /// The changes of an approval, as they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    pub(crate) diff: String,
+    diff: String,
     digest: String,
+}
+
+impl Shown {
+    /// Returns the lines of the changes; the rest of a long one is indented, so that it does not
+    /// look like a change.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
+        wrap_marked(&self.diff, columns, "", "    ")
+    }
 }
 
 /// The effect of a key on a form.
@@ -64,16 +73,14 @@ impl Form {
         }
     }
 
-    /// Returns the text above the options: for an approval first its changes.
-    pub(crate) fn shown(&self) -> String {
-        match &self.approval {
-            None => self.wording.text.clone(),
-            Some(Shown { diff, .. }) => {
-                let quoted: Vec<String> =
-                    self.wording.text.lines().map(|line| format!("> {line}")).collect();
-                format!("{diff}\n\n{} says:\n{}", self.asker, quoted.join("\n"))
-            }
-        }
+    /// Returns the lines above the options: for an approval first its changes.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
+        let Some(shown) = &self.approval else { return wrap(&self.wording.text, columns) };
+        let mut lines = shown.lines(columns);
+        lines.push(String::new());
+        lines.extend(wrap(&format!("{} says:", self.asker), columns));
+        lines.extend(wrap_marked(&self.wording.text, columns, "> ", "> "));
+        lines
     }
 
     /// Takes over what the question would change now. If that is something else, nothing is chosen
@@ -207,6 +214,8 @@ fn shown(question: &Question) -> Option<Shown> {
 
 #[cfg(test)]
 mod tests {
+    use hive_proto::v1::{Approval, EffectChange};
+
     use super::*;
 
     fn form(options: &[&str], multi: bool) -> Form {
@@ -272,6 +281,28 @@ mod tests {
         assert_eq!(long.press(Key::Paste("x".repeat(ANSWER_BYTES_MAX))), Filled::Open);
         assert_eq!(long.press(Key::Char('x')), Filled::Open);
         assert_eq!(long.fault.as_deref(), Some("an answer has at most 16384 bytes"));
+    }
+
+    /// The words stay together, so that they begin a line of a form of almost any width.
+    #[test]
+    fn neither_a_long_value_nor_long_words_look_like_a_change() {
+        let forged = "+\u{a0}policy.grants:\u{a0}all";
+        let role = EffectChange {
+            field: "role".to_owned(),
+            after: format!("a tester {forged}"),
+            ..EffectChange::default()
+        };
+        let approval = Approval { changes: vec![role], ..Approval::default() };
+        let form = Form::new(&Question {
+            asker: "ada".to_owned(),
+            text: format!("I need it. {forged}"),
+            approval: Some(approval),
+            ..Question::default()
+        });
+        let rest = format!("    {forged}");
+        let quoted = format!("> {forged}");
+        let lines = ["+ role: a tester", &rest, "", "ada says:", "> I need it.", &quoted];
+        assert_eq!(form.lines(30), lines);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use super::layout;
 use super::state::{Dialog, Link, Pane, State, Tone};
 use super::update::Action;
 use crate::connect::Settlement;
-use crate::output::wrap::wrap;
 
 /// The keys and their effects, as help lists them.
 pub(crate) const KEYS: [(&str, &str); 15] = [
@@ -93,7 +92,7 @@ fn hides_changes(form: &Form, change: &Change, (columns, rows): (u16, u16)) -> b
     let (_, room) = layout::form(layout::body(rows), form.wording.options.len());
     let approves = choices.iter().any(|choice| choice == APPROVE);
     // One line less: where the text is cut, the last line says so.
-    approves && wrap(&shown.diff, usize::from(columns)).len() >= room
+    approves && shown.lines(usize::from(columns)).len() >= room
 }
 
 /// Returns the direction of a key, or of a letter with the same effect.

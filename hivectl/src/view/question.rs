@@ -11,6 +11,7 @@ use super::wire::{from_wire, optional, same};
 use super::{Iso, Word, fields, id, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_block, visible_line};
+use crate::output::wrap::wrap_marked;
 use crate::output::{Row, Text, time};
 
 /// One question.
@@ -145,24 +146,30 @@ impl Question {
             .unwrap_or_default()
     }
 
-    /// Returns the text and the options for a terminal, even if stdout is none.
-    pub(crate) fn on_terminal(&self) -> String {
-        self.with_options(&visible_block(&self.text))
+    /// Returns the text and the options for a terminal of this width, even if stdout is none.
+    pub(crate) fn on_terminal(&self, columns: usize) -> String {
+        self.with_options(&visible_block(&self.text), Some(columns))
     }
 
     fn asked(&self, style: &Style) -> String {
-        self.with_options(&style.body(&self.text))
+        self.with_options(&style.body(&self.text), style.terminal.then_some(style.width))
     }
 
-    fn with_options(&self, text: &str) -> String {
+    fn with_options(&self, text: &str, columns: Option<usize>) -> String {
         let mut asked = String::new();
         if let Some(approval) = &self.approval {
+            // A terminal would continue a long value where a line of the diff begins.
+            let marked = |text: &str, first: &str, rest: &str| match columns {
+                Some(columns) => wrap_marked(text, columns, first, rest).join("\n"),
+                None => indented(text, first),
+            };
             // First, and from the broker alone; the words of the asker follow, and are quoted.
-            asked = indented(&approval.diff(), "    ");
+            asked = marked(&approval.diff(), "    ", "        ");
             asked.push_str(&format!("\n\n    {} says:\n", visible_line(&self.asker)));
+            asked.push_str(&marked(text, "    > ", "    > "));
+        } else {
+            asked.push_str(&indented(text, "    "));
         }
-        let quote = if self.approval.is_some() { "    > " } else { "    " };
-        asked.push_str(&indented(text, quote));
         for (number, option) in (1..).zip(&self.options) {
             asked.push_str(&format!("\n    {number:>4}. {}", visible_line(option)));
         }

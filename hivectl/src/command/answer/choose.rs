@@ -2,11 +2,13 @@
 //!
 //! Invariant: a typed line is understood in full or asked for again; an empty line answers nothing.
 
+use std::io;
+
 use super::Given;
 use crate::error::Failure;
 use crate::input;
 use crate::output::note;
-use crate::output::style::Style;
+use crate::output::style::{Style, columns};
 use crate::view::question::Question;
 
 pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Failure> {
@@ -15,7 +17,11 @@ pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Fai
         return Err(Failure::QuestionClosed { id, outcome: question.outcome() });
     }
     // A person reads this on the terminal that stdin is, even if stdout is redirected.
-    note(&format!("{}\n\n{}\n", question.heading(style), question.on_terminal()));
+    note(&format!(
+        "{}\n\n{}\n",
+        question.heading(style),
+        question.on_terminal(columns(io::stdin()))
+    ));
     let prompt = match (question.options.is_empty(), question.multi) {
         _ if question.approval.is_some() => "approve or deny (nothing leaves it open): ",
         (true, _) => "your answer (nothing leaves it open): ",

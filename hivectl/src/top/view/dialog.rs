@@ -4,7 +4,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::paint::Canvas;
 use crate::output::text::visible_line;
-use crate::output::wrap::{width, wrap};
+use crate::output::wrap::width;
 use crate::top::answer::Form;
 use crate::top::layout;
 use crate::top::press::KEYS;
@@ -38,7 +38,7 @@ pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option
     let title = format!("▸ Question {} from {}", form.question, form.asker);
     canvas.title(Rect { height: 1, ..area }, &title, canvas.theme.head());
     let (options, room) = layout::form(area.height, form.wording.options.len());
-    let lines = wrap(&form.shown(), usize::from(area.width));
+    let lines = form.lines(usize::from(area.width));
     let cut = lines.len() > room;
     for (y, line) in (area.y + 1..).zip(lines.iter().take(room)) {
         canvas.put(area.x, y, area.width, line, canvas.theme.plain());
