@@ -17,6 +17,7 @@ mod ask;
     reason = "the table is shared; what its rows say of proofs and of the disk is for the test `authority`"
 )]
 mod authority_table;
+mod effects;
 mod floods;
 mod identity;
 mod inside;
