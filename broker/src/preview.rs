@@ -143,6 +143,26 @@ mod tests {
         assert_eq!(harmless(&wide, false), [CUT, "end"]);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_preview_without_a_place_is_refused_and_the_next_one_runs() {
+        let (previews, draining) = (Previews::default(), CancellationToken::new());
+        let preview = Preview {
+            action: "show".to_owned(),
+            agent: "ada".to_owned(),
+            argv: vec!["echo".to_owned(), "seen".to_owned()],
+            timeout: LIMIT,
+        };
+        let all = u32::try_from(AT_ONCE).expect("few");
+        let places = previews.places.acquire_many(all).await.expect("they are free");
+        let refused = previews.run(&preview, &draining).await.expect_err("no place");
+        let Refusal::Field { problem, .. } = refused else { panic!("{refused:?}") };
+        assert_eq!(problem, "other previews are still running; ask again later");
+        drop(places);
+        // A program takes real time.
+        tokio::time::resume();
+        assert_eq!(previews.run(&preview, &draining).await.expect("it runs"), ["seen"]);
+    }
+
     #[test]
     fn a_failure_is_one_line() {
         let output = format!("{}\n\u{1b}[31mno such\u{1b}[m\ncommit\n", "x".repeat(2000));

@@ -1,6 +1,9 @@
 //! Previews with a real broker and real programs: what the operator reads before an approval, and a
 //! preview that hangs, floods, fails, or whose asker goes away.
 
+mod digests;
+mod limits;
+
 use hive_core::reason::Reason;
 use hive_proto::v1::effect::Effect as Asked;
 use hive_proto::v1::{
@@ -14,7 +17,10 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tonic::transport::Channel;
 
-/// A hive in which ada and bob may ask for each of these scripts, which are previews.
+/// The agents that may ask for each action.
+const AGENTS: [&str; 3] = ["ada", "bob", "cyd"];
+
+/// A hive in which [`AGENTS`] may ask for each of these scripts, which are previews.
 async fn hive(scripts: &[(&str, u32, &str)]) -> Rig {
     let mut rig = Rig::new("");
     let mut config = String::new();
@@ -23,20 +29,25 @@ async fn hive(scripts: &[(&str, u32, &str)]) -> Rig {
         std::fs::write(&path, script).expect("written");
         config.push_str(&format!(
             "[actions.{name}]\ncommand = [\"/bin/true\", \"{{word}}\"]\n\
-             preview = [\"/bin/sh\", {path:?}, \"{{word}}\"]\nagents = [\"ada\", \"bob\"]\n\
+             preview = [\"/bin/sh\", {path:?}, \"{{word}}\"]\nagents = {AGENTS:?}\n\
              args = {{ word = \"[a-z ]*\" }}\ntimeout_secs = {seconds}\n"
         ));
     }
-    for agent in ["ada", "bob"] {
+    for agent in AGENTS {
         config.push_str(&format!(
             "[agents.{agent}]\ntool_groups = [\"messaging\", \"inbox\", \"meta\", \"approvals\"]\n"
         ));
     }
     rig.configure(&config);
+    start(&mut rig).await;
+    rig
+}
+
+/// Starts the broker, whose programs write beside its files.
+async fn start(rig: &mut Rig) {
     let mut broker = rig.broker_command();
     broker.current_dir(rig.dir());
     rig.start_broker_by(broker).await;
-    rig
 }
 
 fn request(action: &str) -> AskQuestionRequest {
