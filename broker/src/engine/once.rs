@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Engine, Refusal, actor};
 use crate::store::request::{self, RequestKey};
-use crate::store::{AgentKey, Tx};
+use crate::store::{AgentKey, Answer, Tx};
 
 /// Returns the first answer to this request, if it was answered before.
 pub(crate) fn replay<T: DeserializeOwned>(
@@ -63,20 +63,19 @@ pub(crate) fn once<T: Serialize + DeserializeOwned>(
 
 impl Engine {
     /// Runs a command in one transaction, once for each request.
-    pub(crate) async fn command<T, F>(
+    pub(crate) fn command<T, F>(
         &self,
         caller: Caller,
         request: RequestKey,
         work: F,
-    ) -> Result<T, Refusal>
+    ) -> Answer<'_, T, Refusal>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         F: FnOnce(&Tx<'_>) -> Result<T, Refusal> + Send + 'static,
     {
-        let write = self.store.write(move |tx| {
+        self.store.write(move |tx| {
             let me = actor::row(tx, &caller)?;
             once(tx, me.key, &request, || work(tx))
-        });
-        write.await
+        })
     }
 }

@@ -16,6 +16,7 @@ mod error;
 mod file;
 mod first;
 mod key;
+mod place;
 mod row;
 mod statement;
 mod table;
@@ -44,6 +45,7 @@ pub use file::open::OpenError;
 pub use file::progress::Migrating;
 pub use file::{archive, backup, before, check, content, restore, turn_events};
 pub use key::AgentKey;
+pub use place::Answer;
 pub use table::{
     action_run, agent, attention, command, delivery, event, inbox, lease, level, log, loose_end,
     message, purge, question, reminder, request, retention, schedule, stream, traced, tree, turn,
@@ -59,6 +61,7 @@ use before::Migration;
 use check::{CheckError, Checked};
 use file::reader::Readers;
 use file::{lock, open};
+use place::{Place, Waiting};
 use waiter::{Life, Poll, Waiter, Wake};
 use write::committer::Parts;
 use write::queue::Undo;
@@ -200,13 +203,13 @@ impl Store {
 
     /// Runs a command in a transaction and returns its result after the commit. If the command
     /// returns an error, its changes are undone.
-    pub async fn write<T, E, F>(&self, command: F) -> Result<T, E>
+    pub fn write<T, E, F>(&self, command: F) -> Answer<'_, T, E>
     where
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.write(Undo::Savepoint, command).await
+        self.writer.write_compact(command)
     }
 
     /// Runs a command that checks before it writes, without the cost of a savepoint. If it fails
@@ -254,21 +257,31 @@ impl Store {
     }
 
     /// Runs a query on a consistent snapshot that includes every commit answered so far.
-    pub async fn read<T, E, F>(&self, query: F) -> Result<T, E>
+    pub fn read<T, E, F>(&self, query: F) -> Answer<'_, T, E>
     where
         F: FnOnce(&Connection, Now) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let readers = Arc::clone(&self.readers);
-        let turn = readers.turn().await;
-        let now = self.clock.now();
-        let work = move || {
-            let answer = readers.read(|conn| query(conn, now));
-            drop(turn);
-            answer
+        let place = Place::default();
+        let work = {
+            let (place, readers) = (place.clone(), Arc::clone(&self.readers));
+            move |now| place.put(readers.read(|conn| query(conn, now)))
         };
-        self.blocking(work).await.unwrap_or_else(|error| Err(error.into()))
+        Answer::new(self.look(Box::new(work)), place)
+    }
+
+    /// Does the work of a query when it is its turn.
+    fn look(&self, work: Box<dyn FnOnce(Now) + Send>) -> Waiting<'_> {
+        Box::pin(async move {
+            let turn = self.readers.turn().await;
+            let now = self.clock.now();
+            let work = move || {
+                work(now);
+                drop(turn);
+            };
+            self.blocking(work).await
+        })
     }
 
     /// Runs work that may block on a thread for such work; in a stepped store on the caller's.

@@ -7,6 +7,7 @@
 use crate::engine::error::{MailError, QuestionError, ReminderError};
 use std::sync::Arc;
 
+use hive_core::caller::Caller;
 use hive_core::limits::Limits;
 use hive_core::message::{OPERATOR, Recipient};
 use serde::Serialize;
@@ -20,7 +21,7 @@ use crate::store::agent::{self, Addressee, AgentRow};
 use crate::store::message::To;
 use crate::store::request::RequestKey;
 use crate::store::turn::TurnRow;
-use crate::store::{AgentKey, Tx, inbox};
+use crate::store::{AgentKey, Answer, Tx, inbox};
 
 /// The limits of the callers of a hive.
 #[derive(Clone)]
@@ -48,29 +49,29 @@ impl Engine {
 
     /// Does work for an actor in one transaction, once for each request. The log notes under the
     /// name of the `call` if the actor's policy refuses it.
-    pub(crate) async fn act<T, F>(
+    pub(crate) fn act<T, F>(
         &self,
         call: &'static str,
         actor: Actor,
         request: RequestKey,
         work: F,
-    ) -> Result<T, Refusal>
+    ) -> impl Future<Output = Result<T, Refusal>> + Send
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         F: FnOnce(Admission<'_, '_>) -> Result<T, Refusal> + Send + 'static,
     {
-        self.act_and_read(call, actor, request, work, |_, answer| Ok(answer)).await
+        self.act_and_read(call, actor, request, work, |_, answer| Ok(answer))
     }
 
     /// Does the same, and then reads the present state of what the answer names.
-    pub(crate) async fn act_and_read<T, F, R, G>(
+    pub(crate) fn act_and_read<T, F, R, G>(
         &self,
         call: &'static str,
         actor: Actor,
         request: RequestKey,
         work: F,
         read: G,
-    ) -> Result<R, Refusal>
+    ) -> impl Future<Output = Result<R, Refusal>> + Send
     where
         T: Serialize + DeserializeOwned,
         F: FnOnce(Admission<'_, '_>) -> Result<T, Refusal> + Send + 'static,
@@ -84,7 +85,17 @@ impl Engine {
                 once(tx, me.key, &request, || work(caller_limits.admission(tx, &actor, &me)))?;
             read(tx, answer)
         });
-        let done = write.await;
+        self.noted(caller, call, write)
+    }
+
+    /// Waits for an answer, and has the log note a refusal by the caller's policy.
+    async fn noted<R>(
+        &self,
+        caller: Caller,
+        call: &'static str,
+        answer: Answer<'_, R, Refusal>,
+    ) -> Result<R, Refusal> {
+        let done = answer.await;
         self.noting(&caller, call, done).await
     }
 }
