@@ -33,8 +33,8 @@ pub(super) fn start_reconcilers(
     let start = Start { tasks, engine, stop };
     let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
     start.later(task::START_PAUSE, background::LEASES, task::due);
-    start.later(task::START_PAUSE, background::DEADLINES, task::wall::wall_due);
-    start.later(task::START_PAUSE, background::ACTIONS, task::actions);
+    start.later(task::START_PAUSE + task::START_STEP, background::DEADLINES, task::wall::wall_due);
+    start.later(task::START_PAUSE + 2 * task::START_STEP, background::ACTIONS, task::actions);
     if let Some(notifier) = notifier.map(Arc::new) {
         start.reconciler(background::OUTBOX, move |engine, stop| {
             task::outbox(engine, Arc::clone(&notifier), stop)

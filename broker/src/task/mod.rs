@@ -39,6 +39,9 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Pause after the start of the broker before work that is done by time. Clients that have waited
 /// for the broker come first: that work needs connections and threads of its own.
 pub const START_PAUSE: Duration = Duration::from_millis(200);
+/// Pause between the first looks of the tasks. Looks at the same time would each need a thread and
+/// a connection, whose memory is kept.
+pub const START_STEP: Duration = Duration::from_millis(50);
 /// The same before old rows are deleted. It is longer, so that this work reads by the connection
 /// that the other has made.
 pub const RETENTION_START_PAUSE: Duration = Duration::from_millis(400);
