@@ -26,6 +26,7 @@ pub mod request;
 pub mod small_disk;
 mod starts;
 mod unprivileged;
+mod up;
 mod watch;
 mod wire;
 
@@ -45,6 +46,7 @@ pub use look::{Said, gone};
 pub use mode::Mode;
 pub use process::{Process, strays};
 pub use refusing::run;
+pub use up::Up;
 pub use watch::Watch;
 pub use wire::Wire;
 

@@ -49,16 +49,9 @@ impl Process {
             .unwrap_or_else(|error| panic!("{} takes no signal: {error}", self.name));
     }
 
-    /// Stops it, and returns once the kernel reports the stop: a signal alone leaves its threads
-    /// running until each is scheduled. SIGCONT continues it.
+    /// Stops it; SIGCONT continues it.
     pub async fn suspend(&self) {
-        let pid = self.pid();
-        self.signal(Signal::STOP);
-        let stopped = tokio::task::spawn_blocking(move || {
-            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).map(|status| status.is_some())
-        });
-        let stopped = soon(&format!("{} stops", self.name), stopped).await;
-        assert!(matches!(stopped, Ok(Ok(true))), "{} cannot be stopped: {stopped:?}", self.name);
+        suspend(self.pid()).await;
     }
 
     pub async fn wait(&mut self) -> ExitStatus {
@@ -105,6 +98,17 @@ impl Process {
         // The process may have ended by itself.
         drop(self.child.start_kill());
     }
+}
+
+/// Stops a child, and returns once the kernel reports the stop: a signal alone leaves its threads
+/// running until each is scheduled.
+pub(super) async fn suspend(pid: Pid) {
+    kill_process(pid, Signal::STOP).expect("it runs");
+    let stopped = tokio::task::spawn_blocking(move || {
+        waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).map(|status| status.is_some())
+    });
+    let stopped = soon("the process stops", stopped).await;
+    assert!(matches!(stopped, Ok(Ok(true))), "it cannot be stopped: {stopped:?}");
 }
 
 /// The processes that name a directory on their command line or work in it: what a killed program

@@ -4,22 +4,14 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::process::Stdio;
 
 use hive_proto::v1::{EventKind, TurnOutcome};
-use hive_tests::rig::{QUICK_LIMITS, Rig, gone, run, soon, strays};
+pub(crate) use hive_tests::rig::Up;
+use hive_tests::rig::{QUICK_LIMITS, Rig, run, soon, strays};
 use hive_tests::scripted::script::{self, Rule};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, Command};
 
 use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wait_for};
-
-pub(crate) struct Up {
-    child: Child,
-    lines: Lines<BufReader<ChildStderr>>,
-    pub(crate) said: String,
-}
 
 /// A hive's directory, with everything where the rig expects it. Its agents share files, because
 /// scripts report their progress by files of the rig.
@@ -34,96 +26,6 @@ fn at(level: &str) -> Rig {
     Rig::unprivileged(&format!(
         "[hive]\nname = \"test\"\nisolation = \"{level}\"\n{broker}{QUICK_LIMITS}{agents}"
     ))
-}
-
-/// Returns the command `hivectl up`, with these directories of programs beside its own.
-fn command(rig: &Rig, path: &Path) -> Command {
-    let mut command = rig.user_command(&rig.path("bin/hivectl"));
-    command
-        .env("PATH", path)
-        .env("HIVE_DRAIN_GRACE_SECS", "1")
-        .env("TZ", "UTC")
-        .env("CREDENTIALS_DIRECTORY", rig.path("credentials"))
-        .current_dir(rig.dir());
-    command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
-    command.arg(rig.path("bin/scripted-claude"));
-    command
-}
-
-impl Up {
-    /// Starts it, with these directories of programs beside its own.
-    pub(crate) async fn start(rig: &Rig, path: &Path) -> Self {
-        Self::start_with(rig, path, &[]).await
-    }
-
-    /// Starts `hivectl up` with further arguments.
-    pub(crate) async fn start_with(rig: &Rig, path: &Path, args: &[&str]) -> Self {
-        let mut command = command(rig, path);
-        command.args(args);
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("hivectl starts");
-        let lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
-        let mut up = Self { child, lines, said: String::new() };
-        up.says("Ctrl-C ends it.").await;
-        up
-    }
-
-    /// Reads on to the line that begins so.
-    pub(crate) async fn says(&mut self, beginning: &str) -> String {
-        loop {
-            let line = soon(
-                &format!("`hivectl up` says {beginning:?}, after:\n{}", self.said),
-                self.lines.next_line(),
-            )
-            .await;
-            let line = line
-                .expect("text")
-                .unwrap_or_else(|| panic!("it ended without saying {beginning:?}:\n{}", self.said));
-            self.said.push_str(&line);
-            self.said.push('\n');
-            if line.starts_with(beginning) {
-                return line;
-            }
-        }
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid =
-            self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
-        kill_process(pid, signal).expect("it runs");
-    }
-
-    /// Ctrl-C: everything is drained, nothing is left.
-    pub(crate) async fn interrupted(self, rig: Rig) {
-        self.interrupted_only(&rig).await;
-        rig.end().await;
-    }
-
-    /// Ctrl-C, after which the hive may be started again.
-    pub(crate) async fn interrupted_only(self, rig: &Rig) {
-        self.signal(Signal::INT);
-        self.ends(rig).await;
-    }
-
-    /// Ends by itself, well and without a trace.
-    pub(crate) async fn ends(mut self, rig: &Rig) {
-        self.says("all is down; the mail is kept").await;
-        let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
-        assert!(status.success(), "{status}:\n{}", self.said);
-        assert_eq!(strays(rig.dir()), [], "{}", self.said);
-    }
-
-    /// Kills `hivectl up`, and waits until the processes that it started have ended.
-    pub(crate) async fn killed(mut self, rig: &Rig) {
-        let all = strays(rig.dir());
-        assert!(all.len() > 4, "hivectl, hived, two harnesses, claude, its bridge: {all:?}");
-        self.signal(Signal::KILL);
-        soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
-        for pid in all {
-            gone(pid).await;
-        }
-        assert_eq!(strays(rig.dir()), []);
-    }
 }
 
 /// Makes ada stop during her answer.
@@ -199,7 +101,7 @@ async fn a_broker_that_takes_connections_and_then_does_not_start_is_reported() {
     // The header of the file is whole, so the broker opens its sockets before it reads the rest.
     let database = File::options().write(true).open(rig.path("state/hive.db")).expect("opened");
     database.write_all_at(&[0xff; 2000], 100).expect("damaged");
-    let said = run(command(&rig, &no_programs)).await;
+    let said = run(Up::command(&rig, &no_programs)).await;
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.stderr.contains("the broker ended at once"), "{said:?}");
     assert!(said.stderr.contains("the file is damaged"), "{said:?}");
