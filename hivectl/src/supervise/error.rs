@@ -36,6 +36,10 @@ pub(crate) enum UpError {
     NoClaude { command: String },
     #[error("a hive runs here already: its broker answers on {}", .socket.display())]
     AlreadyUp { socket: PathBuf },
+    #[error("a hive runs here already: another `hivectl up` has {}", .dir.display())]
+    OtherUp { dir: PathBuf },
+    #[error("{}, the directory of the hive's sockets, cannot be locked", .dir.display())]
+    Lock { dir: PathBuf, source: io::Error },
     #[error("the broker ended at once: {ending}{last_words}")]
     BrokerEnded { ending: String, last_words: String },
     #[error(
@@ -82,6 +86,8 @@ impl UpError {
             | Self::NoProgram { .. }
             | Self::NoClaude { .. }
             | Self::AlreadyUp { .. }
+            | Self::OtherUp { .. }
+            | Self::Lock { .. }
             | Self::BrokerEnded { .. }
             | Self::BrokerSilent { .. }
             | Self::Credential(_)
@@ -104,7 +110,9 @@ impl UpError {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::ConfigUnreadable { source, .. } => exit::of_io(source),
+            Self::ConfigUnreadable { source, .. } | Self::Lock { source, .. } => {
+                exit::of_io(source)
+            }
             Self::Settings { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Exit::Denied
             }
@@ -121,7 +129,7 @@ impl UpError {
             | Self::Secret { .. }
             | Self::Prompt { .. } => Exit::Usage,
             Self::NoProgram { .. } | Self::NoClaude { .. } => Exit::NotFound,
-            Self::AlreadyUp { .. } => Exit::Conflict,
+            Self::AlreadyUp { .. } | Self::OtherUp { .. } => Exit::Conflict,
             Self::BrokerSilent { .. } => Exit::TimedOut,
             Self::Interrupted => Exit::Ok,
             Self::Directory { .. }
@@ -144,7 +152,7 @@ impl UpError {
             Self::Shared { .. } => Some("change `state_dir` and `home_dir` in the configuration".to_owned()),
             Self::NoProgram { .. } => Some("build or install all of hived, hive, hive-mcp and hivectl".to_owned()),
             Self::NoClaude { .. } => Some("install Claude Code, or name it with --claude PATH".to_owned()),
-            Self::AlreadyUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
+            Self::AlreadyUp { .. } | Self::OtherUp { .. } => Some("look at it with `hivectl status`, or end it with Ctrl-C in its terminal".to_owned()),
             Self::Isolation { .. } => {
                 Some("remove the cause, or state a weaker level; without `isolation` the best that works here is used".to_owned())
             }
@@ -157,6 +165,7 @@ impl UpError {
             | Self::Credential(_)
             | Self::NotHidden { .. }
             | Self::Settings { .. }
+            | Self::Lock { .. }
             | Self::BrokerEnded { .. }
             | Self::BrokerSilent { .. }
             | Self::Interrupted

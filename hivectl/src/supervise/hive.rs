@@ -63,7 +63,7 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
     let binaries = Binaries::find()?;
     let claude =
         claude::choose(options.claude.as_deref(), options.fallback_claude.as_deref(), &plan)?;
-    broker::refuse_second(&plan).await?;
+    let _place = broker::take_place(&plan).await?;
     let mut signals = Signals::new().map_err(UpError::Signals)?;
     let registry = Registry::new().map_err(UpError::Signals)?;
     let registrar = Registrar::start();

@@ -51,6 +51,7 @@ mod takeover;
 mod terminal;
 mod thrift;
 mod top;
+mod two_launchers;
 mod up;
 mod versions;
 mod wake;

@@ -227,6 +227,51 @@ async fn a_launcher_that_is_killed_neither_loses_nor_doubles_a_restart() {
     stage.bed.end().await;
 }
 
+/// One that waits has not read what the other one has recorded, so it must not go on from its own
+/// records.
+#[tokio::test]
+async fn a_second_launcher_changes_nothing_until_the_first_one_is_gone() {
+    let Some(mut stage) = Stage::set().await else { return };
+    stage.with_eve().await;
+    let unit = stage.bed.path("/usr/lib/systemd/system/hive-launcher.service");
+    let unit = std::fs::read_to_string(unit).expect("it is installed");
+    stage.bed.write("/run/systemd/system/second-launcher.service", &unit);
+    stage.bed.run(&["systemctl", "daemon-reload"]).await;
+    stage.bed.run(&["systemctl", "start", "second-launcher"]).await;
+    let says = ["journalctl", "--no-pager", "-o", "cat", "-u", "second-launcher"];
+    soon("the second one is refused", async {
+        while !stage.bed.run(&says).await.contains("another launcher runs") {}
+    })
+    .await;
+    stage.restart_eve().await;
+    stage.ada_hears(SystemKind::Started).await;
+    stage.operator.does("eve", HarnessState::Idle).await;
+    let pid = stage.bed.main_pid("hive@eve").await;
+    assert_eq!(stage.starts().await, 2);
+
+    stage.bed.run(&["systemctl", "stop", "hive-launcher"]).await;
+    stage.hivectl(&["agent", "create", "fay"]).await;
+    stage.operator.does("fay", HarnessState::Idle).await;
+    assert_eq!(stage.bed.main_pid("hive@eve").await, pid, "it is as the first one left it");
+    stage.bed.run(&["systemctl", "start", "hive-launcher"]).await;
+    // Both begin again, and one of them has the place.
+    let kill = ["systemctl", "kill", "--signal=KILL", "hive-launcher", "second-launcher"];
+    for round in 2..=4 {
+        stage.restart_eve().await;
+        stage.bed.tries(&kill).await;
+        assert_eq!(stage.ada_hears(SystemKind::Started).await.body, "eve was restarted.");
+        stage.operator.does("eve", HarnessState::Idle).await;
+        assert_eq!(stage.starts().await, 1 + round, "round {round}");
+    }
+    stage.hivectl(&["agent", "stop", "eve"]).await;
+    stage.ada_hears(SystemKind::Stopped).await;
+    stage.hivectl(&["agent", "create", "gil"]).await;
+    stage.operator.does("gil", HarnessState::Idle).await;
+    assert_eq!(stage.bed.property("hive@eve", "ActiveState").await, "inactive");
+    assert_eq!(stage.starts().await, 5);
+    stage.bed.end().await;
+}
+
 #[tokio::test]
 async fn an_agent_reads_the_journal_of_its_child_and_of_a_unit_that_is_named() {
     let Some(stage) = Stage::set().await else { return };

@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use self::link::{BrokerStart, Registrar};
 use crate::output::note;
 use crate::supervise::UpError;
+use crate::supervise::files::dir_lock::DirLock;
 use crate::supervise::process::child::{Spec, last_words};
 use crate::supervise::process::supervised::Ended;
 use crate::supervise::setup::binaries::Binaries;
@@ -48,12 +49,20 @@ pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Sp
     }
 }
 
-/// Fails if a hive runs there already.
-pub(crate) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
+/// Takes the place of this hive's only `up`, for as long as the value lives. Fails if a hive runs
+/// there already, or is being started: its broker would answer in place of the one that this
+/// program starts.
+pub(crate) async fn take_place(plan: &Plan) -> Result<DirLock, UpError> {
+    let dir = plan.runtime_dir.clone();
+    let place = match DirLock::take(&dir) {
+        Ok(Some(place)) => place,
+        Ok(None) => return Err(UpError::OtherUp { dir }),
+        Err(source) => return Err(UpError::Lock { dir, source }),
+    };
     let socket = plan.operator_socket();
     match connect(&socket).await {
         Ok(_) => Err(UpError::AlreadyUp { socket }),
-        Err(_) => Ok(()),
+        Err(_) => Ok(place),
     }
 }
 

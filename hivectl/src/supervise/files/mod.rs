@@ -2,10 +2,12 @@
 //!
 //! - `host_path`: what a path names, over no link that an agent could have made
 //! - `delete`: deleting a directory that agents have made
+//! - `dir_lock`: one launcher at a time in a directory
 //!
 //! Invariant: no link of an agent's is followed.
 
 pub(super) mod delete;
+pub(super) mod dir_lock;
 pub(super) mod host_path;
 
 use std::io;

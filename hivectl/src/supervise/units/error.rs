@@ -12,6 +12,8 @@ pub(crate) enum UnitsError {
     NoSystemctl,
     #[error("the records of agents in {} cannot be used: {source}", .path.display())]
     Records { path: PathBuf, source: io::Error },
+    #[error("another launcher runs: it has the records of agents in {}", .0.display())]
+    Running(PathBuf),
     #[error("signals cannot be handled")]
     Signals(#[source] io::Error),
 }
@@ -21,6 +23,7 @@ impl UnitsError {
         match self {
             Self::NoSystemctl => Exit::NotFound,
             Self::Records { source, .. } => exit::of_io(source),
+            Self::Running(_) => Exit::Conflict,
             Self::Signals(_) => Exit::Failure,
         }
     }
@@ -34,6 +37,9 @@ impl UnitsError {
                 "start it as hive-launcher.service, or name a directory of your own with --state"
                     .to_owned(),
             ),
+            Self::Running(_) => {
+                Some("a host has one; `systemctl stop hive-launcher` ends its service".to_owned())
+            }
             Self::Signals(_) => None,
         }
     }

@@ -19,6 +19,7 @@ use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
 
 use crate::output::note;
+use crate::supervise::files::dir_lock::DirLock;
 use crate::supervise::files::ignore_absent;
 use crate::supervise::units::error::UnitsError;
 
@@ -40,16 +41,21 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Records {
     dir: PathBuf,
+    /// No other launcher changes them.
+    _lock: DirLock,
     all: BTreeMap<AgentName, Record>,
     /// Those that are not on disk as they are in memory.
     unwritten: BTreeSet<AgentName>,
 }
 
 impl Records {
-    /// Reads the records of an earlier launcher.
+    /// Reads the records of an earlier launcher. Fails while one runs: what it would write from now
+    /// on would not be known here.
     pub(crate) fn open(dir: &Path) -> Result<Self, UnitsError> {
         let unusable = |source| UnitsError::Records { path: dir.to_path_buf(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
+        let lock = DirLock::take(dir).map_err(unusable)?;
+        let lock = lock.ok_or_else(|| UnitsError::Running(dir.to_path_buf()))?;
         let mut all = BTreeMap::new();
         for entry in fs::read_dir(dir).map_err(unusable)? {
             let path = entry.map_err(unusable)?.path();
@@ -64,7 +70,7 @@ impl Records {
                 }
             }
         }
-        Ok(Self { dir: dir.to_path_buf(), all, unwritten: BTreeSet::new() })
+        Ok(Self { dir: dir.to_path_buf(), _lock: lock, all, unwritten: BTreeSet::new() })
     }
 
     pub(crate) fn get(&self, name: &AgentName) -> Option<&Record> {
@@ -138,11 +144,15 @@ mod tests {
         fs::write(dir.join("bob.json"), "{\"restart_count\":").expect("a file");
         fs::write(dir.join("No Name.json"), "{}").expect("a file");
         fs::write(dir.join("cy.new"), "{}").expect("a file");
+        let refused = Records::open(&dir).expect_err("the first one runs");
+        assert!(matches!(refused, UnitsError::Running(_)), "{refused}");
+        drop(records);
         let mut again = Records::open(&dir).expect("the same directory");
         assert_eq!(again.names().collect::<Vec<_>>(), [&ada]);
         assert_eq!(again.get(&ada), Some(&record));
         again.remove(&ada).expect("removed");
         again.remove(&ada).expect("it is not there");
+        drop(again);
         assert_eq!(Records::open(&dir).expect("the same directory").names().count(), 0);
     }
 
