@@ -35,6 +35,9 @@ use clap::{CommandFactory as _, Parser as _};
 /// Parses the command line, runs the command and reports how it ended.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Some(exit) = supervise::become_program(std::env::args_os().skip(1)) {
+        return exit;
+    }
     if let Some(exit) = complete::answer(cli::Cli::command) {
         return exit;
     }

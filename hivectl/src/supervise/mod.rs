@@ -33,5 +33,6 @@ mod units;
 pub(crate) use self::error::UpError;
 pub(crate) use self::hive::{Options, run};
 pub(crate) use self::isolation::sandboxes;
+pub(crate) use self::process::tied::become_program;
 pub(crate) use self::setup::binaries::{find, resolve};
 pub(crate) use self::units::run as run_units;

@@ -228,8 +228,28 @@ async fn killed_with_bubblewrap() {
 #[tokio::test]
 async fn killed_without_bubblewrap() {
     let rig = at("none");
-    let programs = rig.path("programs");
-    std::fs::create_dir(&programs).expect("a directory");
-    std::os::unix::fs::symlink("/usr/bin/setpriv", programs.join("setpriv")).expect("a link");
-    killed_and_started_again(&programs, rig).await;
+    let no_programs = rig.path("no-programs");
+    std::fs::create_dir(&no_programs).expect("a directory");
+    killed_and_started_again(&no_programs, rig).await;
+}
+
+/// The kernel reports no death from before it was asked, so a child looks for its parent then.
+#[tokio::test]
+async fn killed_between_the_fork_of_a_child_and_its_program() {
+    let rig = hive();
+    let child_of = |parent: Pid, name: &str| {
+        let mut command = rig.user_command(&rig.path("bin/hivectl"));
+        command.arg("tied-to").arg(parent.as_raw_nonzero().to_string());
+        command.arg("/usr/bin/touch").arg(rig.path(name));
+        run(command)
+    };
+    let own = rustix::process::getpid();
+    let said = child_of(own, "begun").await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(rig.path("begun").exists());
+    let said = child_of(Pid::INIT, "orphan").await;
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.stderr.contains("`hivectl up` has ended"), "{said:?}");
+    assert!(!rig.path("orphan").exists());
+    rig.end().await;
 }

@@ -2,7 +2,7 @@
 //!
 //! A terminal's Ctrl-C reaches the foreground group only, so `up` ends its children in its own
 //! order. `up` is the reaper of orphans of a child, and kills them. If `up` itself is killed,
-//! bubblewrap ends its harness, and `setpriv`, if the host has it, sends SIGTERM to the others.
+//! bubblewrap ends its harness, and the kernel sends SIGTERM to the others.
 //!
 //! Invariant: a [`Child`] that is dropped is dead, and after [`Registry::kill_all`] all are, and
 //! none is started again.
@@ -24,11 +24,10 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::tree;
+use super::{tied, tree};
 use crate::output::text::visible_block;
 use crate::supervise::process::log::{self, Log};
 use crate::supervise::process::start::{Prepared, Start, Watch};
-use crate::supervise::setup::binaries::on_path;
 
 /// Bytes of a log that may contain last words.
 const LAST_WORDS_BYTES: i64 = 2_000;
@@ -176,14 +175,8 @@ impl Child {
         } else {
             (file.into(), None)
         };
-        let mut command = match on_path("setpriv").filter(|_| spec.own_death_signal) {
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "TERM", "--"]).arg(&program);
-                command
-            }
-            None => Command::new(&program),
-        };
+        let mut command =
+            if spec.own_death_signal { tied::command(&program) } else { Command::new(&program) };
         command.args(&args).env_clear().envs(&env).current_dir(&spec.dir);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
         let mut known = registry.lock();

@@ -2,6 +2,7 @@
 //!
 //! - `start`: what is decided at each start
 //! - `child`: one process and the registry of all; `tree`: the host's process table
+//! - `tied`: a program that ends with this one
 //! - `supervised`: a child that is kept running
 //! - `log`: the output of a child, bounded and printable
 //!
@@ -11,4 +12,5 @@ pub(super) mod child;
 mod log;
 pub(super) mod start;
 pub(super) mod supervised;
+pub(super) mod tied;
 mod tree;
