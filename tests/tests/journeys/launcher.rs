@@ -17,7 +17,7 @@ use crate::up::{Up, script};
 const IDLE: &str = "on_demand_idle_ms = 150\n";
 
 /// A hive in which `ada` may start and stop the agents below her, of which `bob` is one.
-fn hive() -> Rig {
+pub(crate) fn hive() -> Rig {
     let rig = crate::up::hive();
     let config = rig.read("hive.toml");
     let groups =
@@ -44,13 +44,13 @@ async fn up(rig: &Rig) -> Up {
     Up::start(rig, Path::new("/usr/bin:/bin")).await
 }
 
-async fn well(rig: &Rig, args: &[&str]) {
+pub(crate) async fn well(rig: &Rig, args: &[&str]) {
     let said = rig.hivectl(args).await;
     assert_eq!(said.code, 0, "{args:?}: {said:?}");
 }
 
 /// Waits until the harness of an agent has left.
-async fn left(watch: &mut Watch, agent: &str) {
+pub(crate) async fn left(watch: &mut Watch, agent: &str) {
     let is_left = |event: &Event| {
         let Some(Facts::HarnessLost(lost)) = &event.facts else { return false };
         event.agent == agent && lost.loss() == HarnessLoss::Left

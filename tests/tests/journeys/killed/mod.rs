@@ -8,6 +8,7 @@ mod bridge;
 mod broker;
 mod claude;
 mod harness;
+mod launcher;
 mod leftovers;
 mod resident;
 mod upkeep;
