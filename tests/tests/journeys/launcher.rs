@@ -1,15 +1,21 @@
 //! `hivectl up` as the launcher: agents that run on demand, agents that start and stop those below
 //! them, and the notices to parents.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::Path;
 
 use hive_proto::v1::event::Facts;
-use hive_proto::v1::{Event, EventKind, HarnessLoss, HarnessState, Message, SystemKind};
+use hive_proto::v1::{
+    Event, EventKind, HarnessLoss, HarnessState, Message, SystemKind, TurnOutcome,
+};
 use hive_tests::rig::{Client, Rig, Watch};
+use hive_tests::scripted::failure::Failure;
+use hive_tests::scripted::script::{self as scripts, Step};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
+use crate::parked::millis;
 use crate::steps::{acked, rule, text, tool};
 use crate::up::{Up, script};
 
@@ -113,6 +119,44 @@ async fn mail_for_an_agent_on_demand_waits_for_the_next_launcher() {
     let said = rig.hivectl(&["agent", "start", "bob"]).await;
     assert!(said.stdout.contains("its harness begins when there is mail"), "{said:?}");
     acked(&rig, "bob", mail).await;
+    hive.interrupted(rig).await;
+}
+
+/// Neither its park nor mail in it starts its harness.
+#[tokio::test]
+async fn a_parked_agent_on_demand_is_started_once_when_its_park_has_ended() {
+    let rig = hive();
+    let hive = up(&rig).await;
+    let operator = rig.operator().await;
+    operator.does("bob", HarnessState::Idle).await;
+    let mut watch = rig.watch_from_now().await;
+    well(&rig, &["agent", "start", "bob", "--on-demand"]).await;
+    left(&mut watch, "bob").await;
+
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    let resets_at = i64::try_from(now).expect("before the end of time") + 6;
+    let limited = Step::Fail { fail: Failure::UsageLimit(resets_at) };
+    let first = Step::First { first: rig.path("limited"), steps: vec![limited] };
+    let rules = [rule("", vec![first, text("Done.")])];
+    scripts::write(&rig.path("script.json"), &rules).expect("the script is written");
+    let first = operator.send("bob", "Are you there?").await;
+    watch.kind("bob", EventKind::AgentParked).await;
+    let park = operator.get_agent("bob").await.park.expect("it is parked");
+    assert_eq!(park.cause(), TurnOutcome::RateLimited);
+    left(&mut watch, "bob").await;
+    let second = operator.send("bob", "And now?").await;
+
+    let attached = RefCell::new(Vec::new());
+    let is_handled = |event: &Event| {
+        if event.agent == "bob" && event.kind() == EventKind::HarnessAttached {
+            attached.borrow_mut().push(millis(event.time));
+        }
+        event.kind() == EventKind::DeliveryAcked && event.message_id == second
+    };
+    watch.until("the mail is handled", is_handled).await;
+    acked(&rig, "bob", first).await;
+    let (until, attached) = (millis(park.until_time), attached.into_inner());
+    assert!(matches!(attached[..], [at] if at >= until), "{attached:?}, and not after {until}");
     hive.interrupted(rig).await;
 }
 

@@ -14,7 +14,7 @@ use crate::steps::{acked, answer, api_error, ended, lives, rule, standing, text,
 /// The bounds of the rig: the first rest, and the longest.
 const PARK_MS: [i64; 2] = [30, 60];
 
-fn millis(time: Option<prost_types::Timestamp>) -> i64 {
+pub(crate) fn millis(time: Option<prost_types::Timestamp>) -> i64 {
     let time = time.expect("a time");
     time.seconds * 1000 + i64::from(time.nanos) / 1_000_000
 }

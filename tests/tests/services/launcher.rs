@@ -11,9 +11,10 @@ use hive_proto::v1::event::Facts;
 use hive_proto::v1::lifecycle_service_client::LifecycleServiceClient;
 use hive_proto::v1::{
     Event, EventKind, GetHostJournalRequest, GetLogsRequest, HarnessLoss, HarnessState, Isolation,
-    Message, RestartChildRequest, SystemKind,
+    Message, RestartChildRequest, SystemKind, TurnOutcome,
 };
 use hive_tests::rig::{Client, Watch, fresh_id, soon};
+use serde_json::json;
 
 use crate::bed::Bed;
 
@@ -33,7 +34,11 @@ struct Stage {
 
 impl Stage {
     async fn set() -> Option<Self> {
-        let bed = Bed::boot(CONFIG).await?;
+        Self::set_with(CONFIG).await
+    }
+
+    async fn set_with(config: &str) -> Option<Self> {
+        let bed = Bed::boot(config).await?;
         bed.run(&["systemctl", "mask", "--runtime", "hive@ada"]).await;
         bed.run(&["systemctl", "start", "hived", "hive-launcher"]).await;
         let operator = bed.client(None).await;
@@ -269,6 +274,60 @@ async fn a_second_launcher_changes_nothing_until_the_first_one_is_gone() {
     stage.operator.does("gil", HarnessState::Idle).await;
     assert_eq!(stage.bed.property("hive@eve", "ActiveState").await, "inactive");
     assert_eq!(stage.starts().await, 5);
+    stage.bed.end().await;
+}
+
+/// Neither its park, nor mail in it, nor another launcher starts the unit.
+#[tokio::test]
+async fn a_parked_unit_on_demand_is_started_once_when_its_park_has_ended() {
+    let claude = "[claude]\nenv = { SCRIPTED_CLAUDE_FILE = \"/etc/hive/script.json\" }\n";
+    let config = CONFIG.replace("[claude]\n", claude);
+    let Some(mut stage) = Stage::set_with(&config).await else { return };
+    stage.with_eve().await;
+    stage.hivectl(&["agent", "start", "eve", "--on-demand"]).await;
+    stage.eve_leaves().await;
+    stage.eve_is("inactive").await;
+    assert_eq!(stage.starts().await, 1);
+
+    let resets_at = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs() + 6;
+    let script = json!([{"when": "", "steps": [
+        {"first": "/var/lib/hive-agents/eve/state/limited", "steps": [{"fail": {"usage_limit": resets_at}}]},
+        {"text": "Done."},
+    ]}]);
+    stage.bed.write("/etc/hive/script.json", &script.to_string());
+    let first = stage.operator.send("eve", "Are you there?").await;
+    stage.watch.kind("eve", EventKind::AgentParked).await;
+    let park = stage.operator.get_agent("eve").await.park.expect("it is parked");
+    assert_eq!(park.cause(), TurnOutcome::RateLimited);
+    stage.eve_leaves().await;
+    stage.eve_is("inactive").await;
+    assert_eq!(stage.starts().await, 2);
+    let second = stage.operator.send("eve", "And now?").await;
+    stage.bed.run(&["systemctl", "kill", "--signal=KILL", "hive-launcher"]).await;
+
+    let mut attached = Vec::new();
+    for mail in [first, second] {
+        let settled = |event: &Event| {
+            let kinds = [EventKind::HarnessAttached, EventKind::DeliveryAcked];
+            event.agent == "eve" && kinds.contains(&event.kind())
+        };
+        loop {
+            let event = stage.watch.until("the mail is handled", settled).await;
+            if event.kind() == EventKind::HarnessAttached {
+                attached.push(event.time.expect("a time"));
+            } else {
+                assert_eq!(event.message_id, mail);
+                break;
+            }
+        }
+    }
+    let until = park.until_time.expect("it ends by itself");
+    assert_eq!(attached.len(), 1);
+    let of = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
+    assert!(of(&attached[0]) >= of(&until), "{attached:?} is before {until:?}");
+    stage.eve_leaves().await;
+    stage.eve_is("inactive").await;
+    assert_eq!(stage.starts().await, 3);
     stage.bed.end().await;
 }
 
