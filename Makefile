@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-kits kits conformance check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-kits kits conformance check-release check-units deb disks install torture fuzz leaves sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ disks: ## Run the broker on a failing disk RUNS=n times (1000): faults, full dis
 soak: ## Keep a hive of 200 agents busy for MINUTES=10, and check that memory, files and times stay flat; runs add up in target/campaigns
 	$(CARGO) build --locked --bins
 	HIVE_TEST_BIN_DIR=target/debug target/debug/soak --minutes $(or $(MINUTES),10)
+
+leaves: ## Send mail to agents on demand TRIES=1000 times as their harnesses leave, and check that none waits; runs add up in target/campaigns
+	$(CARGO) build --locked --bins
+	HIVE_TEST_BIN_DIR=target/debug target/debug/leaves --tries $(or $(TRIES),1000)
 
 sim: ## Simulate SEEDS hives (default 1000) after the last one of the ledger; a seed with a violation is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)

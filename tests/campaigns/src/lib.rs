@@ -1,5 +1,5 @@
 //! Long runs that try to break the real programs: `torture` kills them, `disks` makes their files
-//! fail, `soak` keeps them busy.
+//! fail, `soak` keeps them busy, `leaves` sends mail as they leave.
 //!
 //! Each is a library module with a program of the same name: the tests run a short slice of what
 //! the program runs for hours. Invariant: every run depends on a seed that is printed with a
@@ -11,6 +11,7 @@
 )]
 
 pub mod disks;
+pub mod leaves;
 pub mod ledger;
 pub mod soak;
 pub mod torture;

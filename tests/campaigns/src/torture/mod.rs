@@ -6,7 +6,7 @@
 
 mod cast;
 mod commands;
-mod dice;
+pub(crate) mod dice;
 mod effect;
 mod facts;
 mod figures;
