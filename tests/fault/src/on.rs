@@ -37,6 +37,15 @@ pub enum Bug {
     AnswerAfterExpiry,
     /// A closed question is closed once more: a second closer changes nothing.
     TwoOutcomes,
+    /// Changes are approved that were not shown: the digest of an answer is compared.
+    DigestUnchecked,
+    /// A denial applies the effect: only an approval does.
+    DeniedApplied,
+    /// An approval of a diff that has changed is the outcome, and its effect is left out: it is
+    /// refused, and changes nothing.
+    ApprovedUnapplied,
+    /// An approval that is repeated after a restart applies its effect again: it is applied once.
+    EffectAppliedAgain,
     /// A restart forgets request ids: the same request gets its first answer for 7 days.
     RequestForgotten,
     /// A request id with other content gets the first answer: it is refused.
@@ -90,7 +99,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 38] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -104,6 +113,10 @@ impl Bug {
         Self::ScheduleFiresTwice,
         Self::AnswerAfterExpiry,
         Self::TwoOutcomes,
+        Self::DigestUnchecked,
+        Self::DeniedApplied,
+        Self::ApprovedUnapplied,
+        Self::EffectAppliedAgain,
         Self::RequestForgotten,
         Self::RequestContentUnchecked,
         Self::NewestFirst,

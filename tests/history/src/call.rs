@@ -97,16 +97,20 @@ pub enum Op {
         target: String,
         /// The question's text, unique as in `Send`.
         text: String,
+        /// What it asks the operator to approve, in any form; empty for a plain question.
+        effect: String,
         /// The time for which the question stays open, in ms; 0: until a caller closes it.
         ttl_ms: u64,
         /// The turn whose process token the call carries; 0 for none.
         turn: u64,
     },
     /// A question to the operator whose effect is a schedule of the caller. A grant of the caller
-    /// answers it at once.
+    /// answers it at once; without one the operator does.
     Schedule {
         /// The question's text, unique as in `Send`.
         text: String,
+        /// The time for which the question stays open, in ms; 0: until a caller closes it.
+        ttl_ms: u64,
         /// The schedule to change; 0: a new one.
         schedule: u64,
         /// What it sends, where to, and when.
@@ -122,6 +126,8 @@ pub enum Op {
         choices: Vec<String>,
         /// The answer's text, unique as in `Send` if there is one.
         text: String,
+        /// The digest of the changes that it approves; empty for none.
+        digest: String,
     },
     /// A question is withdrawn.
     CancelQuestion {

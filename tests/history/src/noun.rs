@@ -227,4 +227,8 @@ pub struct QuestionSeen {
     pub deadline: Option<i64>,
     /// The message that carried it to its target.
     pub message: u64,
+    /// What approving it would change, a line each; once it is approved: what it has changed.
+    pub changes: Vec<String>,
+    /// The digest of the changes while it is open; empty for none.
+    pub digest: String,
 }

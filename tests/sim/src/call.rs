@@ -2,7 +2,9 @@
 //!
 //! Invariant: apart from the caller, a call has everything that makes two requests the same.
 
+use hive_core::agent::PolicyPart;
 use hive_core::delivery::Decision;
+use hive_core::effect::Effect;
 use hive_core::turn::{Kind, Outcome};
 use hive_history as history;
 
@@ -98,11 +100,14 @@ pub(crate) enum Call {
         to: To,
         text: String,
         options: Vec<String>,
+        /// What it asks the operator to approve.
+        effect: Option<Box<Effect>>,
         ttl_ms: u64,
     },
-    /// A schedule that a grant allows: a new one if the number is 0.
+    /// A question about a schedule: a new one if the number is 0.
     Schedule {
         text: String,
+        ttl_ms: u64,
         schedule: u64,
         terms: history::Terms,
     },
@@ -122,6 +127,8 @@ pub(crate) enum Call {
         question: u64,
         choices: Vec<String>,
         text: String,
+        /// The digest of the changes that it approves.
+        digest: String,
     },
     CancelQuestion {
         question: u64,
@@ -151,8 +158,13 @@ pub(crate) enum Call {
         agent: String,
         parent: Option<String>,
         adopt: bool,
-        /// Whether it may create schedules.
-        schedules: bool,
+        rights: Rights,
+    },
+    /// Changes a number in the policy of an agent.
+    SetPolicy {
+        agent: String,
+        part: PolicyPart,
+        number: u32,
     },
     Retire {
         agent: String,
@@ -171,18 +183,38 @@ pub(crate) enum Call {
     },
 }
 
+/// What an agent may do beyond the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// It may create schedules by a grant.
+    pub(crate) schedules: bool,
+    /// It may ask the operator to approve changes.
+    pub(crate) approvals: bool,
+}
+
 /// The caller and its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     /// An agent's name, or `operator`.
     pub(crate) name: String,
+    /// Whether it is the second operator, which has a uid of its own.
+    pub(crate) is_second: bool,
     /// The token of the process, and the turn it runs.
     pub(crate) process: Option<(String, u64)>,
 }
 
 impl Who {
     pub(crate) fn operator() -> Self {
-        Self { name: "operator".to_owned(), process: None }
+        Self::agent("operator".to_owned())
+    }
+
+    pub(crate) fn second_operator() -> Self {
+        Self { is_second: true, ..Self::operator() }
+    }
+
+    /// Returns an agent outside any process of it.
+    pub(crate) fn agent(name: String) -> Self {
+        Self { name, is_second: false, process: None }
     }
 
     fn turn(&self) -> u64 {
@@ -227,6 +259,7 @@ impl Call {
             }
             Self::CancelTurn { .. } | Self::RestartHarness { .. } => "SendCommand",
             Self::Create { .. } => "CreateAgent",
+            Self::SetPolicy { .. } => "SetPolicy",
             Self::Retire { .. } | Self::Purge { .. } => "RetireAgent",
             Self::Stop { .. } => "StopAgent",
             Self::Start { .. } => "StartAgent",
@@ -298,13 +331,16 @@ impl Call {
             Self::End { session, turn, outcome, returned, retry_at: _, compacted: _ } => {
                 Op::EndTurn { session, turn, outcome: crate::seen::outcome(outcome), returned }
             }
-            Self::Ask { to, text, options: _, ttl_ms } => {
-                Op::Ask { target: resolve(&to), text, ttl_ms, turn }
+            Self::Ask { to, text, options: _, effect, ttl_ms } => {
+                let effect = effect.map(|effect| format!("{effect:?}")).unwrap_or_default();
+                Op::Ask { target: resolve(&to), text, effect, ttl_ms, turn }
             }
-            Self::Schedule { text, schedule, terms } => {
-                Op::Schedule { text, schedule, terms, turn }
+            Self::Schedule { text, ttl_ms, schedule, terms } => {
+                Op::Schedule { text, ttl_ms, schedule, terms, turn }
             }
-            Self::Answer { question, choices, text } => Op::Answer { question, choices, text },
+            Self::Answer { question, choices, text, digest } => {
+                Op::Answer { question, choices, text, digest }
+            }
             Self::CancelQuestion { question } => Op::CancelQuestion { question },
             Self::ReadQuestion { question } => Op::ReadQuestion { question },
             Self::Remind { body, due } => {
@@ -334,6 +370,7 @@ impl Call {
             | Self::ResumeSchedule { .. }
             | Self::RestartHarness { .. }
             | Self::Create { .. }
+            | Self::SetPolicy { .. }
             | Self::Retire { .. }
             | Self::Purge { .. }
             | Self::Stop { .. }

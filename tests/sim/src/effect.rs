@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hive_core::agent::{Policy, PolicyPart};
 use hive_core::effect::Effect;
 use hive_core::id::ScheduleId;
 use hive_core::name::AgentName;
@@ -10,6 +11,15 @@ use hive_core::time::WallTime;
 use hive_history as history;
 
 use crate::serve::name;
+
+/// Returns a policy with this number as this part, which is one of
+/// [`PARTS`](crate::approvals::PARTS).
+pub(crate) fn policy(part: PolicyPart, number: u32) -> Policy {
+    let (mut from, mut policy) = (Policy::default(), Policy::default());
+    (from.sends_per_minute_max, from.reminders_pending_max) = (Some(number), Some(number));
+    part.copy(&from, &mut policy);
+    policy
+}
 
 /// Returns the effect that creates a schedule, or changes this one.
 pub(crate) fn schedule(id: Option<ScheduleId>, terms: history::Terms) -> Effect {

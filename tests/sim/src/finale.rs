@@ -4,11 +4,12 @@
 //! Invariant: nothing here reads mail in a way that could send a hint to a waiter.
 
 use hive_broker::engine::error::AgentError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use hive_broker::engine::mail::question::Which;
 use hive_broker::engine::{Engine, Refusal};
+use hive_core::agent::Agent;
 use hive_core::delivery::State;
 use hive_core::effect::Effect;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
@@ -18,6 +19,7 @@ use hive_core::schedule::Schedule;
 use hive_core::{reminder, schedule};
 use hive_history::{self as history, Final, Mark};
 
+use crate::approvals::{AgentRow, Approvals, Rows, Shown};
 use crate::call::{Call, To, Who};
 use crate::firings::Firings;
 use crate::seen;
@@ -85,7 +87,9 @@ impl World {
         match self.read_final(&read).await {
             Ok(last) => {
                 if let Some((_, engine)) = self.serving() {
-                    match by_the_log(&engine, &last).await {
+                    let shown = Shown::of(&self.history.borrow());
+                    let by_hand = self.known.borrow().by_hand.clone();
+                    match by_the_log(&engine, &last, shown, &by_hand).await {
                         Ok(problems) => {
                             problems.into_iter().for_each(|problem| self.wrong(problem));
                         }
@@ -141,7 +145,9 @@ impl World {
 
     async fn read_final(&self, read: &[String]) -> Result<Final, Refusal> {
         let Some((_, engine)) = self.serving() else { return Ok(Final::default()) };
-        let names: Vec<String> = self.seats.borrow().iter().map(|seat| seat.name.clone()).collect();
+        let mut names: Vec<String> =
+            self.seats.borrow().iter().map(|seat| seat.name.clone()).collect();
+        names.extend(self.known.borrow().kids.iter().map(|(kid, _)| kid.clone()));
         let unread = names.iter().filter(|name| !read.contains(name)).cloned().collect();
         let mut deliveries = Vec::new();
         for name in names.iter().cloned().chain(["operator".to_owned()]) {
@@ -161,7 +167,12 @@ impl World {
 }
 
 /// Returns the problems that the log of events shows.
-async fn by_the_log(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
+async fn by_the_log(
+    engine: &Engine,
+    last: &Final,
+    shown: Shown,
+    by_hand: &BTreeSet<String>,
+) -> Result<Vec<String>, Refusal> {
     let (mut events, mut after) = (Vec::new(), 0);
     loop {
         let (page, _) = engine.events_after(after, None, EVENTS).await?;
@@ -171,14 +182,33 @@ async fn by_the_log(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusa
     }
     let mut problems = lanes::check(&events, last);
     let asked = questions(engine).await?;
-    let effects: BTreeMap<u64, Effect> = asked
-        .into_iter()
-        .filter_map(|question| Some((question.id.get(), question.approval?.effect)))
-        .collect();
+    let effect =
+        |question: &Question| Some((question.id.get(), question.approval.as_ref()?.effect.clone()));
+    let effects: BTreeMap<u64, Effect> = asked.iter().filter_map(effect).collect();
+    let schedules = schedules(engine).await?;
+    let agents: Vec<AgentRow> = agents(engine).await?.into_iter().map(AgentRow::from).collect();
     let mut firings = Firings::new(last, &effects);
-    events.iter().for_each(|event| firings.follow(event));
-    problems.extend(firings.finish(&schedules(engine).await?, last));
+    let rows = Rows { agents: &agents, schedules: &schedules, by_hand };
+    let mut approvals = Approvals::new(&asked, rows);
+    for event in &events {
+        firings.follow(event);
+        approvals.follow(event);
+    }
+    problems.extend(firings.finish(&schedules, last));
+    problems.extend(approvals.finish(shown));
     Ok(problems)
+}
+
+async fn agents(engine: &Engine) -> Result<Vec<Agent>, Refusal> {
+    let (mut found, mut after): (Vec<Agent>, _) = (Vec::new(), String::new());
+    loop {
+        let (page, more) = engine.list_agents(after, true, PAGE).await?;
+        found.extend(page);
+        if !more {
+            return Ok(found);
+        }
+        after = found.last().map(|agent| agent.name.to_string()).unwrap_or_default();
+    }
 }
 
 async fn schedules(engine: &Engine) -> Result<Vec<Schedule>, Refusal> {

@@ -14,6 +14,7 @@
 pub mod bugs;
 pub mod campaign;
 
+mod approvals;
 mod attached;
 mod audit;
 mod books;

@@ -236,10 +236,20 @@ impl World {
 
     /// Calls until there is an answer, at most `tries` times.
     pub(crate) async fn insist(self: &Rc<Self>, who: &Who, call: Call, tries: u32) -> Heard {
-        let request_id = self.request();
+        self.insist_as(&self.request(), who, call, tries).await
+    }
+
+    /// Does the same under a request id.
+    pub(crate) async fn insist_as(
+        self: &Rc<Self>,
+        request_id: &str,
+        who: &Who,
+        call: Call,
+        tries: u32,
+    ) -> Heard {
         let mut pause = 100;
         for _ in 1..tries {
-            match self.call(who, &request_id, call.clone()).await {
+            match self.call(who, request_id, call.clone()).await {
                 Heard::Nothing => {}
                 heard @ (Heard::Done(_) | Heard::Refused(_)) => return heard,
             }
@@ -247,6 +257,6 @@ impl World {
             // In a calm hive the broker may be down for long.
             pause = (pause * 2).min(PAUSE_MAX * self.calm);
         }
-        self.call(who, &request_id, call).await
+        self.call(who, request_id, call).await
     }
 }

@@ -13,7 +13,7 @@ use hive_broker::store::Step;
 use hive_core::agent::{KickOnStart, Policy};
 use tokio::time::Instant;
 
-use crate::call::{Call, Who};
+use crate::call::{Call, Rights, Who};
 use crate::log::Echo;
 use crate::plan::{Fault, Plan};
 use crate::serve::{self, name};
@@ -157,8 +157,8 @@ async fn direct(world: Rc<World>) {
         world.seats.borrow().iter().filter(|seat| !seat.of_file).cloned().collect();
     for seat in made {
         let parent = (seat.parent != "operator").then_some(seat.parent);
-        let schedules = seat.has_schedules;
-        let create = Call::Create { agent: seat.name, parent, adopt: false, schedules };
+        let rights = seat.rights;
+        let create = Call::Create { agent: seat.name, parent, adopt: false, rights };
         if !world.insist(&Who::operator(), create, 200).await.is_done() {
             world.wrong("an agent cannot be made".to_owned());
         }
@@ -212,7 +212,8 @@ fn people(world: &World) {
     for name in &NAMES[..count] {
         let reader =
             dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
-        let (of_file, has_schedules) = (dice.chance(400), dice.chance(300));
+        let of_file = dice.chance(400);
+        let rights = Rights { schedules: dice.chance(300), approvals: dice.chance(500) };
         // The file names only its own agents.
         let parents: Vec<String> = seats
             .iter()
@@ -221,7 +222,7 @@ fn people(world: &World) {
             .collect();
         let parent = dice.pick(&parents).filter(|_| dice.chance(500)).cloned();
         if of_file {
-            let policy = policy(world, &seats, has_schedules);
+            let policy = policy(world, &seats, rights);
             let parent = parent.as_deref().map(self::name);
             let (role, model) = (String::new(), String::new());
             declared.insert(
@@ -243,7 +244,7 @@ fn people(world: &World) {
             reader,
             of_file,
             has_waker: dice.chance(400),
-            has_schedules,
+            rights,
         });
     }
     say!(world, "people {seats:?}");
@@ -251,8 +252,8 @@ fn people(world: &World) {
     world.declared.replace(declared);
 }
 
-fn policy(world: &World, others: &[Seat], has_schedules: bool) -> Policy {
-    let mut policy = serve::policy(has_schedules);
+fn policy(world: &World, others: &[Seat], rights: Rights) -> Policy {
+    let mut policy = serve::policy(rights);
     if world.dice.chance(200)
         && let Some(other) = world.dice.pick(others)
     {

@@ -1,6 +1,7 @@
 //! Translations of the engine's answers into the types of the history.
 
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
+use hive_core::effect::Change;
 use hive_core::id::{MessageId, QuestionId, ReminderId};
 use hive_core::message::{Origin, SystemKind};
 use hive_core::question::{self, Question};
@@ -114,6 +115,7 @@ fn closer(who: &str) -> String {
 }
 
 pub(crate) fn question(question: &Question) -> history::QuestionSeen {
+    let approval = question.approval.as_deref();
     history::QuestionSeen {
         id: question.id.get(),
         asker: question.asker.clone(),
@@ -131,5 +133,18 @@ pub(crate) fn question(question: &Question) -> history::QuestionSeen {
         operator_override: question.operator_override,
         deadline: question.deadline_time.map(|time| time.0),
         message: question.message_id.map_or(0, MessageId::get),
+        changes: approval.map(|approval| changes(&approval.changes)).unwrap_or_default(),
+        digest: approval.map(|approval| approval.diff_digest.clone()).unwrap_or_default(),
     }
+}
+
+/// Returns the changed values of a diff, a line each. The number of a new schedule is left out: it
+/// exists only once the effect is applied.
+pub(crate) fn changes(changes: &[Change]) -> Vec<String> {
+    let shown = changes.iter().filter(|change| change.field != "schedule.id");
+    let line = |change: &Change| {
+        let Change { field, before, after, exceeds } = change;
+        format!("{field}: {before:?}, then {after:?} {exceeds}")
+    };
+    shown.map(line).collect()
 }

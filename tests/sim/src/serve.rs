@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hive_broker::engine::launch::wanted::Wish;
 use hive_broker::engine::mail::handover::Handover;
-use hive_broker::engine::mail::question::Ask;
+use hive_broker::engine::mail::question::{Ask, Reply as Verdict};
 use hive_broker::engine::mail::receive::Receive;
 use hive_broker::engine::mail::reminder::Due as EngineDue;
 use hive_broker::engine::mail::send::Send;
@@ -17,7 +17,7 @@ use hive_broker::engine::turn::begin::Begin;
 use hive_broker::engine::turn::problem::Problem;
 use hive_broker::engine::{Actor, Engine, Refusal};
 use hive_broker::store::request::RequestKey;
-use hive_core::agent::{HarnessState, OWN_SCHEDULES, Policy, SCHEDULING};
+use hive_core::agent::{APPROVALS, HarnessState, OWN_SCHEDULES, Policy, SCHEDULING};
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::command::Order;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, ScheduleId, TurnId};
@@ -31,7 +31,7 @@ use hive_history::{Counts, Reply};
 use sha2::{Digest as _, Sha256};
 
 use crate::broker::Broker;
-use crate::call::{Call, Due, To, Who};
+use crate::call::{Call, Due, Rights, To, Who};
 use crate::{effect, seen, settle};
 
 /// The result of a call: what the observer records, and what only its client needs.
@@ -59,12 +59,18 @@ pub(crate) fn name(text: &str) -> AgentName {
     AgentName::parse(text).expect("the simulation's agents have good names")
 }
 
-/// Returns the policy of an agent that may create schedules, or not.
-pub(crate) fn policy(schedules: bool) -> Policy {
+/// Returns the policy of an agent with these rights.
+pub(crate) fn policy(rights: Rights) -> Policy {
+    let Rights { schedules, approvals } = rights;
     let mut policy = Policy::default();
     if schedules {
-        policy.tool_groups.push(SCHEDULING.to_owned());
         policy.grants.push(OWN_SCHEDULES.to_owned());
+    }
+    if schedules || approvals {
+        policy.tool_groups.push(SCHEDULING.to_owned());
+    }
+    if approvals {
+        policy.tool_groups.push(APPROVALS.to_owned());
     }
     policy
 }
@@ -88,6 +94,14 @@ pub(crate) fn caller(who: &str) -> Caller {
     } else {
         Caller::Agent(name(who))
     }
+}
+
+/// Returns the caller that a connection of theirs has.
+fn caller_of(who: &Who) -> Caller {
+    if who.is_second {
+        return Caller::Operator(OperatorName::new(1001, Some("bea")));
+    }
+    caller(&who.name)
 }
 
 /// Returns the request key as its RPC makes it: the id, and a digest of everything else.
@@ -120,7 +134,7 @@ pub(crate) async fn serve(
     call: Call,
 ) -> Result<Given, Refusal> {
     let request = key(&call, who, request_id);
-    let caller = caller(&who.name);
+    let caller = caller_of(who);
     let actor = Actor {
         caller: caller.clone(),
         process_token: who.process.as_ref().map(|(token, _)| token.clone()),
@@ -246,20 +260,22 @@ pub(crate) async fn serve(
             let id = number(CommandId::new, command)?;
             engine.ack_command(caller, session, id, String::new()).await.map(|()| done(""))
         }
-        Call::Ask { to, text, options, ttl_ms } => {
+        Call::Ask { to, text, options, effect, ttl_ms } => {
             let multi = options.len() > 2;
             let wording = Wording { text, options, multi };
             let ttl = (ttl_ms > 0).then(|| ms(ttl_ms));
-            let ask = Ask { to: recipient(&to), wording, ttl, effect: None, short: None };
+            let effect = effect.map(|effect| *effect);
+            let ask = Ask { to: recipient(&to), wording, ttl, effect, short: None };
             let (question, already) = engine.ask(actor, request, ask).await?;
             let message = question.message_id.map_or(0, MessageId::get);
             Ok(given(Reply::Asked { question: question.id.get(), message, already }))
         }
-        Call::Schedule { text, schedule, terms } => {
+        Call::Schedule { text, ttl_ms, schedule, terms } => {
             let effect = effect::schedule(ScheduleId::new(schedule), terms);
             let wording = Wording { text, options: Vec::new(), multi: false };
             let to = Recipient::Operator;
-            let ask = Ask { to, wording, ttl: None, effect: Some(effect), short: None };
+            let ttl = (ttl_ms > 0).then(|| ms(ttl_ms));
+            let ask = Ask { to, wording, ttl, effect: Some(effect), short: None };
             let (question, already) = engine.ask(actor, request, ask).await?;
             let message = question.message_id.map_or(0, MessageId::get);
             Ok(given(Reply::Asked { question: question.id.get(), message, already }))
@@ -281,9 +297,11 @@ pub(crate) async fn serve(
             let id = number(ScheduleId::new, schedule)?;
             engine.resume_schedule(caller, request, id).await.map(|_| done(""))
         }
-        Call::Answer { question, choices, text } => {
+        Call::Answer { question, choices, text, digest } => {
             let id = number(QuestionId::new, question)?;
-            let question = engine.answer(actor, request, id, Answer { choices, text }).await?;
+            let answer = Answer { choices, text };
+            let verdict = Verdict { answer, diff_digest: digest, short: None };
+            let question = engine.answer(actor, request, id, verdict).await?;
             Ok(given(Reply::Question(seen::question(&question))))
         }
         Call::CancelQuestion { question } => {
@@ -332,16 +350,23 @@ pub(crate) async fn serve(
                 .await?;
             Ok(done(id.to_string()))
         }
-        Call::Create { agent, parent, adopt, schedules } => {
+        Call::Create { agent, parent, adopt, rights } => {
             let create = Create {
                 name: name(&agent),
                 parent: parent.as_deref().map(name),
                 role: String::new(),
                 model: String::new(),
-                policy: policy(schedules),
+                policy: policy(rights),
                 adopt,
             };
             engine.create_agent(caller, request, create).await.map(|_| done(agent))
+        }
+        Call::SetPolicy { agent, part, number } => {
+            let wanted = effect::policy(part, number);
+            engine
+                .set_policy(caller, request, name(&agent), wanted, vec![part])
+                .await
+                .map(|_| done(agent))
         }
         Call::Purge { agent } => {
             engine.purge_agent(caller, request, name(&agent)).await.map(|_| done(agent))

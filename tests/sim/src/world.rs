@@ -12,6 +12,7 @@ use hive_history::{Event, History, Mark, Setting};
 use tokio::sync::{Notify, watch};
 
 use crate::broker::{Broker, End};
+use crate::call::Rights;
 use crate::client::restorer::Kept;
 use crate::clock::Time;
 use crate::dice::Dice;
@@ -42,8 +43,7 @@ pub(crate) struct Seat {
     pub(crate) of_file: bool,
     /// Whether a co-process sends it `Wake`.
     pub(crate) has_waker: bool,
-    /// Whether it may create schedules.
-    pub(crate) has_schedules: bool,
+    pub(crate) rights: Rights,
 }
 
 /// IDs that tasks have received, to use them later.
@@ -53,6 +53,10 @@ pub(crate) struct Known {
     /// Question, asker, target.
     pub(crate) questions: Vec<(u64, String, String)>,
     pub(crate) reminders: Vec<(u64, String)>,
+    /// Agents that approvals create and retire, and the agent that asked for each.
+    pub(crate) kids: Vec<(String, String)>,
+    /// Those of them that an operator created or retired without an approval.
+    pub(crate) by_hand: BTreeSet<String>,
     /// Old requests of others, which may arrive again.
     pub(crate) names: u64,
     pub(crate) requests: u64,
@@ -249,9 +253,14 @@ impl World {
 
     /// Returns a text that no message has had before.
     pub(crate) fn fresh(&self, what: &str) -> String {
+        format!("{what} {}", self.fresh_number())
+    }
+
+    /// Returns a number that no text or policy has had before.
+    pub(crate) fn fresh_number(&self) -> u64 {
         let mut known = self.known.borrow_mut();
         known.names += 1;
-        format!("{what} {}", known.names)
+        known.names
     }
 
     /// Returns an unused request id.

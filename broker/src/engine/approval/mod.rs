@@ -264,7 +264,10 @@ impl Effects for Approvals {
                 ),
             });
         }
-        if *given != self.digest(id, effect, &plan) {
+        if *given != self.digest(id, effect, &plan) && !hive_fault::planted!(DigestUnchecked) {
+            if hive_fault::planted!(ApprovedUnapplied) {
+                return Ok(());
+            }
             return Err(QuestionError::DiffChanged { id }.into());
         }
         let approved = Approved { id, asker: &asker, who, short: reply.short };

@@ -111,7 +111,8 @@ impl Host {
             let op = if self.dice.chance(80) {
                 Op::Send { to: vec![GUEST.to_owned()], everyone: false, body, reply_to: 0, turn: 0 }
             } else {
-                Op::Ask { target: GUEST.to_owned(), text: body, ttl_ms: 0, turn: 0 }
+                let (target, effect) = (GUEST.to_owned(), String::new());
+                Op::Ask { target, text: body, effect, ttl_ms: 0, turn: 0 }
             };
             self.operator.insist(&op, &Carried::default()).await;
         }

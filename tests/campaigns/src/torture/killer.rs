@@ -292,7 +292,8 @@ impl Killer {
             if let Some(operator) = &self.operator {
                 // A question is served before the mail that waits.
                 let text = format!("{} {} of operator", cast::BAIT, self.figures.get("baits"));
-                let op = Op::Ask { target: agent.to_owned(), text, ttl_ms: 0, turn: 0 };
+                let (target, effect) = (agent.to_owned(), String::new());
+                let op = Op::Ask { target, text, effect, ttl_ms: 0, turn: 0 };
                 operator.insist(&op, &Carried::default()).await;
                 self.figures.count("baits");
             }

@@ -194,7 +194,7 @@ async fn call(
                 (ended.acked_count, ended.returned_count, ended.dead_count, ended.held_count);
             Ok(Reply::TurnEnded(Counts { acked, returned, dead, held }))
         }
-        Op::Ask { target, text, ttl_ms, turn: _ } => {
+        Op::Ask { target, text, effect: _, ttl_ms, turn: _ } => {
             let (to, ttl) = (hive_tests::rig::to(&target), (ttl_ms > 0).then(|| span(ttl_ms)));
             let options = vec!["tea".to_owned(), "coffee".to_owned()];
             let request = v1::AskQuestionRequest {
@@ -209,24 +209,25 @@ async fn call(
             let asked = questions().ask_question(carried.request(request)).await?.into_inner();
             Ok(reply(asked))
         }
-        Op::Schedule { text, schedule, terms, turn: _ } => {
+        Op::Schedule { text, ttl_ms, schedule, terms, turn: _ } => {
             let request = v1::AskQuestionRequest {
                 request_id,
                 to: hive_tests::rig::to("operator"),
                 text,
+                ttl: (ttl_ms > 0).then(|| span(ttl_ms)),
                 effect: Some(effect::schedule(schedule, terms)),
                 ..v1::AskQuestionRequest::default()
             };
             let asked = questions().ask_question(carried.request(request)).await?.into_inner();
             Ok(reply(asked))
         }
-        Op::Answer { question, choices, text } => {
+        Op::Answer { question, choices, text, digest } => {
             let request = v1::AnswerQuestionRequest {
                 request_id,
                 question_id: question,
                 choices,
                 text,
-                diff_digest: String::new(),
+                diff_digest: digest,
             };
             let answered =
                 questions().answer_question(carried.request(request)).await?.into_inner();

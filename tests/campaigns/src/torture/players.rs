@@ -156,7 +156,8 @@ pub(crate) async fn say(
             let target =
                 if dice.chance(40) { "operator".to_owned() } else { table.other(name, dice) };
             let ttl_ms = if dice.chance(60) { 1_000 + dice.below(1_500) } else { 0 };
-            Op::Ask { target, text: table.text(name, "question"), ttl_ms, turn }
+            let text = table.text(name, "question");
+            Op::Ask { target, text, effect: String::new(), ttl_ms, turn }
         }
         84..92 => {
             let body = table.text(name, "reminder");
@@ -170,7 +171,8 @@ pub(crate) async fn say(
         92..95 => match table.a_question(dice) {
             Some(question) if dice.chance(50) => Op::CancelQuestion { question },
             Some(question) => {
-                Op::Answer { question, choices: Vec::new(), text: table.text(name, "answer") }
+                let text = table.text(name, "answer");
+                Op::Answer { question, choices: Vec::new(), text, digest: String::new() }
             }
             None => return,
         },
@@ -283,6 +285,7 @@ async fn finish(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
                 question: handed.question,
                 choices,
                 text: table.text(&voice.name, "answer"),
+                digest: String::new(),
             };
             voice.insist(&op, &Carried::default()).await;
         }
@@ -364,7 +367,7 @@ pub(crate) async fn operate(
             24..48 => table.a_question(&mut dice).map(|question| {
                 let text = table.text("operator", "answer");
                 if dice.chance(75) {
-                    Op::Answer { question, choices: Vec::new(), text }
+                    Op::Answer { question, choices: Vec::new(), text, digest: String::new() }
                 } else {
                     Op::CancelQuestion { question }
                 }
@@ -376,7 +379,7 @@ pub(crate) async fn operate(
             59..63 => {
                 let (target, text) =
                     (dice.pick(&table.agents).clone(), table.text("operator", "question"));
-                Some(Op::Ask { target, text, ttl_ms: 0, turn: 0 })
+                Some(Op::Ask { target, text, effect: String::new(), ttl_ms: 0, turn: 0 })
             }
             63..69 => {
                 let to =

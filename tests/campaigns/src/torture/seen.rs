@@ -161,6 +161,7 @@ pub(crate) fn question(question: &v1::Question) -> QuestionSeen {
         v1::QuestionState::Cancelled => QuestionState::Cancelled,
     };
     let answer = question.answer.clone().unwrap_or_default();
+    let approval = question.approval.clone().unwrap_or_default();
     // The operator is named by uid and name here.
     let by_operator = question.closed_by.starts_with("uid ");
     QuestionSeen {
@@ -175,7 +176,14 @@ pub(crate) fn question(question: &v1::Question) -> QuestionSeen {
         operator_override: question.operator_override,
         deadline: question.deadline_time.as_ref().map(|time| ms(Some(time))),
         message: question.message_id,
+        changes: approval.changes.iter().map(change).collect(),
+        digest: approval.diff_digest,
     }
+}
+
+fn change(change: &v1::EffectChange) -> String {
+    let v1::EffectChange { field, before, after, exceeds } = change;
+    format!("{field}: {before:?}, then {after:?} {exceeds}")
 }
 
 pub(crate) fn message(message: &v1::Message) -> history::Message {

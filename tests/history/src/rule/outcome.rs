@@ -88,14 +88,26 @@ fn agree(found: &mut Found, id: u64, sights: &[Sight<'_>], end: usize) {
     }
 }
 
-fn outcome(question: &QuestionSeen) -> (QuestionState, &[String], &str, &str, bool) {
-    (
-        question.state,
-        &question.choices,
-        &question.answer,
-        &question.closed_by,
-        question.operator_override,
-    )
+/// What every reader of a closed question must see alike.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome<'a> {
+    state: QuestionState,
+    choices: &'a [String],
+    answer: &'a str,
+    closed_by: &'a str,
+    operator_override: bool,
+    changes: &'a [String],
+}
+
+fn outcome(question: &QuestionSeen) -> Outcome<'_> {
+    Outcome {
+        state: question.state,
+        choices: &question.choices,
+        answer: &question.answer,
+        closed_by: &question.closed_by,
+        operator_override: question.operator_override,
+        changes: &question.changes,
+    }
 }
 
 /// Checks that no question expires before its deadline.

@@ -16,6 +16,17 @@ fn a_question_has_two_outcomes() {
 }
 
 #[test]
+fn two_readers_see_different_changes() {
+    let mut world = World::new();
+    let question = world.ask("tea?");
+    world.reply(question, "yes");
+    let mut other = world.question(question).clone();
+    other.changes = vec!["a role".to_owned()];
+    world.history.push(world.at, 0, Event::Saw(other));
+    world.breaks(Rule::OneOutcome, "ended as");
+}
+
+#[test]
 fn two_answers_are_taken() {
     let mut world = World::new();
     let question = world.ask("tea?");

@@ -16,7 +16,7 @@ fn terms() -> Terms {
 }
 
 fn op() -> Op {
-    Op::Schedule { text: "daily?".to_owned(), schedule: 0, terms: terms(), turn: 0 }
+    Op::Schedule { text: "daily?".to_owned(), ttl_ms: 0, schedule: 0, terms: terms(), turn: 0 }
 }
 
 /// `ada` asks for a schedule, which its grant allows.
@@ -38,6 +38,8 @@ fn scheduled() -> World {
         operator_override: false,
         deadline: None,
         message,
+        changes: Vec::new(),
+        digest: String::new(),
     });
     let outcome = world.put(Origin::System(Kind::QuestionAnswered), "ada", "approved");
     world.message(outcome).question = id;

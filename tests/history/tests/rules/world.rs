@@ -236,7 +236,13 @@ impl World {
         let question = self.id();
         let message = self.put(Origin::System(Kind::QuestionAsked), "bob", text);
         self.message(message).question = question;
-        let op = Op::Ask { target: "bob".to_owned(), text: text.to_owned(), ttl_ms: 0, turn: 0 };
+        let op = Op::Ask {
+            target: "bob".to_owned(),
+            text: text.to_owned(),
+            effect: String::new(),
+            ttl_ms: 0,
+            turn: 0,
+        };
         self.call("ada", op, Answer::Ok(Reply::Asked { question, message, already: false }));
         self.last.questions.push(QuestionSeen {
             id: question,
@@ -250,6 +256,8 @@ impl World {
             operator_override: false,
             deadline: None,
             message,
+            changes: Vec::new(),
+            digest: String::new(),
         });
         question
     }
@@ -344,7 +352,7 @@ pub(crate) fn receive() -> Op {
 }
 
 pub(crate) fn answer(question: u64, text: &str) -> Op {
-    Op::Answer { question, choices: Vec::new(), text: text.to_owned() }
+    Op::Answer { question, choices: Vec::new(), text: text.to_owned(), digest: String::new() }
 }
 
 /// Returns the counts of a turn.

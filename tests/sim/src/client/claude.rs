@@ -45,7 +45,8 @@ impl Turn {
     }
 
     fn who(&self, agent: &str) -> Who {
-        Who { name: agent.to_owned(), process: Some((self.process.clone(), self.id)) }
+        let process = Some((self.process.clone(), self.id));
+        Who { process, ..Who::agent(agent.to_owned()) }
     }
 }
 
@@ -87,6 +88,10 @@ impl World {
     async fn use_tool(self: &Rc<Self>, who: &Who, turn: &Turn, said: &mut u64) -> bool {
         if self.may_schedule(&who.name) && self.dice.chance(60) {
             let heard = self.manage_schedules(who).await;
+            return !matches!(heard, Heard::Refused(Reason::TurnEnded));
+        }
+        if self.may_ask_approval(&who.name) && self.dice.chance(80) {
+            let heard = self.ask_approval(who).await;
             return !matches!(heard, Heard::Refused(Reason::TurnEnded));
         }
         let what = self.dice.weighted(&[(6, 0), (5, 1), (1, 2), (1, 3), (1, 4), (1, 5), (2, 6)]);
@@ -151,12 +156,7 @@ impl World {
                 match self.dice.pick(&owed).cloned() {
                     Some((question, ..)) => {
                         let answer = script::answer(self, false);
-                        self.insist(
-                            who,
-                            Call::Answer { question, choices: answer.choices, text: answer.text },
-                            4,
-                        )
-                        .await
+                        self.insist(who, script::given(question, answer), 4).await
                     }
                     None => {
                         let due = Due::At(
@@ -235,9 +235,7 @@ impl World {
         let asker = handed.body.split(' ').next().unwrap_or_default().to_owned();
         self.learn_question(handed.question, &asker, &who.name);
         let answer = script::answer(self, handed.body.contains("Options"));
-        let call =
-            Call::Answer { question: handed.question, choices: answer.choices, text: answer.text };
-        drop(self.insist(who, call, 4).await);
+        drop(self.insist(who, script::given(handed.question, answer), 4).await);
     }
 
     pub(crate) fn start_claude(self: &Rc<Self>, agent: &str, turn: &Turn) {

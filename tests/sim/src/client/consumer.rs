@@ -12,7 +12,7 @@ use crate::world::World;
 impl World {
     /// Runs one consumer of an agent's inbox.
     pub(crate) async fn consume(self: Rc<Self>, agent: String) {
-        let who = Who { name: agent.clone(), process: None };
+        let who = Who::agent(agent.clone());
         let mut boots = self.boots.subscribe();
         loop {
             boots.mark_unchanged();
@@ -123,6 +123,9 @@ impl World {
         }
         if self.may_schedule(&who.name) && self.dice.chance(100) {
             drop(self.manage_schedules(who).await);
+        }
+        if self.may_ask_approval(&who.name) && self.dice.chance(150) {
+            drop(self.ask_approval(who).await);
         }
         if self.dice.chance(250) {
             let send = Call::Send {

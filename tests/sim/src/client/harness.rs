@@ -86,7 +86,7 @@ impl World {
 
 impl Life {
     fn new(world: &Rc<World>, agent: &str) -> Rc<Self> {
-        let who = Who { name: agent.to_owned(), process: None };
+        let who = Who::agent(agent.to_owned());
         Rc::new(Self {
             world: Rc::clone(world),
             who,

@@ -4,9 +4,11 @@
 //! Invariant: no client polls. A client that waits for mail waits in one call, so that no later
 //! poll repairs a lost hint.
 
+mod asker;
 pub(crate) mod chaos;
 pub(crate) mod claude;
 pub(crate) mod consumer;
+mod decider;
 mod duty;
 pub(crate) mod harness;
 pub(crate) mod operator;

@@ -7,7 +7,7 @@ use hive_core::delivery::State;
 use hive_history::{Mark, Reply};
 
 use super::script;
-use crate::call::{Call, To, Who};
+use crate::call::{Call, Rights, To, Who};
 use crate::plan::Fault;
 use crate::serve::caller;
 use crate::world::{Reader, World};
@@ -56,6 +56,7 @@ impl World {
                     to: To::Name(seat.name.clone()),
                     text: self.fresh("question"),
                     options: Vec::new(),
+                    effect: None,
                     ttl_ms,
                 };
                 if let Some(Reply::Asked { question, .. }) = self.insist(&who, ask, 5).await.reply()
@@ -67,14 +68,7 @@ impl World {
                 let questions = self.known.borrow().questions.clone();
                 let Some((question, ..)) = self.dice.pick(&questions).cloned() else { return };
                 let answer = script::answer(self, false);
-                drop(
-                    self.insist(
-                        &who,
-                        Call::Answer { question, choices: answer.choices, text: answer.text },
-                        5,
-                    )
-                    .await,
-                );
+                drop(self.insist(&who, script::given(question, answer), 5).await);
             }
             3 => {
                 let questions = self.known.borrow().questions.clone();
@@ -187,10 +181,11 @@ impl World {
         if self.healing.get() {
             return;
         }
-        let ghost = Who { name: GHOST.to_owned(), process: None };
+        let ghost = Who::agent(GHOST.to_owned());
         for round in 0..2 {
             let agent = GHOST.to_owned();
-            let create = Call::Create { agent, parent: None, adopt: true, schedules: false };
+            let rights = Rights::default();
+            let create = Call::Create { agent, parent: None, adopt: true, rights };
             drop(self.insist(who, create, 20).await);
             if round == 1 {
                 let receive = Call::Receive {
@@ -219,15 +214,15 @@ impl World {
     }
 
     /// Retires an agent, creates it again, or gives it another parent.
-    async fn move_agent(self: &Rc<Self>, who: &Who, agent: &str) {
+    pub(crate) async fn move_agent(self: &Rc<Self>, who: &Who, agent: &str) {
         if !self.plan.has(Fault::Topology) || self.healing.get() {
             return;
         }
-        let (of_file, schedules) =
-            self.seat(agent).map_or((false, false), |seat| (seat.of_file, seat.has_schedules));
+        let (of_file, rights) =
+            self.seat(agent).map_or_else(Default::default, |seat| (seat.of_file, seat.rights));
         if self.is_retired(agent) {
             let name = agent.to_owned();
-            let create = Call::Create { agent: name, parent: None, adopt: true, schedules };
+            let create = Call::Create { agent: name, parent: None, adopt: true, rights };
             if self.insist(who, create, 20).await.is_done() {
                 self.retired.borrow_mut().remove(agent);
                 self.seats

@@ -1,4 +1,5 @@
-//! Schedules: agents ask for them, change, end and fire them, and the operator pauses them.
+//! Schedules: agents ask for them, change, end and fire them, and the operator pauses them. A grant
+//! allows what they ask for; agents without one need an approval.
 //!
 //! Invariant: each text of a schedule is used once, so that a message shows by which terms it was
 //! sent. How far the due times are apart follows from the length of the run, so that even thirty
@@ -32,23 +33,36 @@ impl World {
         else {
             return self.create_schedule(who).await;
         };
-        let id = one.id.get();
-        let call = match self.dice.weighted(&[(4, 0), (3, 1), (2, 2), (2, 3), (2, 4)]) {
-            0 => self.change(id, self.new_times()),
-            1 => self.change(id, self.new_targets(one)),
-            2 => self.change(id, Terms { body: Some(self.fresh("plan")), ..Terms::default() }),
-            3 => Call::CancelSchedule { schedule: id },
-            _ => Call::FireSchedule { schedule: id },
+        let schedule = one.id.get();
+        let call = match self.dice.weighted(&[(9, 0), (2, 1), (2, 2)]) {
+            0 => self.change(schedule, self.new_terms(one), 0),
+            1 => Call::CancelSchedule { schedule },
+            _ => Call::FireSchedule { schedule },
         };
         self.insist(who, call, 4).await
     }
 
+    /// Returns a question about a schedule of an agent without a grant, which is open for this
+    /// long.
+    pub(crate) async fn wanted_schedule(&self, agent: &str, ttl_ms: u64) -> Call {
+        let mine = self.open_schedules(agent).await.unwrap_or_default();
+        match self.dice.pick(&mine).filter(|_| mine.len() >= OPEN_MAX || self.dice.chance(600)) {
+            Some(one) => self.change(one.id.get(), self.new_terms(one), ttl_ms),
+            None => self.change(0, self.first_terms(), ttl_ms),
+        }
+    }
+
     /// Returns whether an agent may create schedules now.
     pub(crate) fn may_schedule(&self, agent: &str) -> bool {
-        !self.healing.get() && self.seat(agent).is_some_and(|seat| seat.has_schedules)
+        !self.healing.get() && self.seat(agent).is_some_and(|seat| seat.rights.schedules)
     }
 
     async fn create_schedule(self: &Rc<Self>, who: &Who) -> Heard {
+        self.insist(who, self.change(0, self.first_terms(), 0), 4).await
+    }
+
+    /// Returns the terms of a new schedule.
+    fn first_terms(&self) -> Terms {
         let mut targets_add: Vec<String> = Vec::new();
         for _ in 0..self.dice.between(1, 3) {
             targets_add.extend(self.a_target().filter(|name| !targets_add.contains(name)));
@@ -56,7 +70,16 @@ impl World {
         let once = self.dice.chance(150);
         let times = self.new_times();
         let interval_s = times.interval_s.filter(|_| !once);
-        self.insist(who, self.change(0, Terms { targets_add, interval_s, ..times }), 4).await
+        Terms { targets_add, interval_s, ..times }
+    }
+
+    /// Returns other terms for a schedule.
+    fn new_terms(&self, one: &Schedule) -> Terms {
+        match self.dice.weighted(&[(4, 0), (3, 1), (2, 2)]) {
+            0 => self.new_times(),
+            1 => self.new_targets(one),
+            _ => Terms { body: Some(self.fresh("plan")), ..Terms::default() },
+        }
     }
 
     /// Does something of the operator about a schedule of any agent.
@@ -73,8 +96,8 @@ impl World {
         drop(self.insist(who, call, 5).await);
     }
 
-    fn change(&self, schedule: u64, terms: Terms) -> Call {
-        Call::Schedule { text: self.fresh("wish"), schedule, terms }
+    fn change(&self, schedule: u64, terms: Terms, ttl_ms: u64) -> Call {
+        Call::Schedule { text: self.fresh("wish"), ttl_ms, schedule, terms }
     }
 
     fn a_target(&self) -> Option<String> {

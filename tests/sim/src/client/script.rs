@@ -40,7 +40,7 @@ pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Optio
             };
             let ttl_ms =
                 [0, 5_000, 60_000, 600_000][usize::try_from((hash >> 40) % 4).unwrap_or(0)];
-            Call::Ask { to, text, options, ttl_ms }
+            Call::Ask { to, text, options, effect: None, ttl_ms }
         }
         _ => Call::Remind { body: text, due: Due::In(1_000 + (hash >> 44) % 900_000) },
     })
@@ -54,6 +54,12 @@ fn to_parent(seats: &[Seat], agent: &str) -> To {
     parent
         .filter(|parent| !parent.of_file)
         .map_or(To::Parent, |parent| To::Name(parent.name.clone()))
+}
+
+/// Returns the call that gives an answer.
+pub(crate) fn given(question: u64, answer: Answer) -> Call {
+    let Answer { choices, text } = answer;
+    Call::Answer { question, choices, text, digest: String::new() }
 }
 
 /// An answer to a question.

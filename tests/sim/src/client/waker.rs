@@ -8,7 +8,7 @@ use crate::world::World;
 impl World {
     /// Runs one co-process of an agent.
     pub(crate) async fn wake_from_beside(self: Rc<Self>, agent: String) {
-        let who = Who { name: agent.clone(), process: None };
+        let who = Who::agent(agent.clone());
         while !self.rest(self.dice.span(3_600_000 * self.calm / self.haste)).await {
             for _ in 0..self.dice.between(1, 3) {
                 let key = self.dice.weighted(&[(2, ""), (4, "one"), (1, "two")]).to_owned();

@@ -115,6 +115,9 @@ pub(super) fn decide(
 ) -> Result<(), Refusal> {
     match answer.choices.first().map(String::as_str) {
         Some(APPROVE) => effects.approve(tx, row, &approval.effect, reply, who),
+        Some(_) if hive_fault::planted!(DeniedApplied) => {
+            effects.approve(tx, row, &approval.effect, reply, who)
+        }
         Some(_) => Ok(()),
         None => Err(Refusal::Field {
             field: "choices",

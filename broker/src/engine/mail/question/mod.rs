@@ -174,6 +174,9 @@ impl Engine {
                         actor.caller.name(),
                     )?;
                 }
+                if hive_fault::planted!(EffectAppliedAgain) && row.question.state != State::Open {
+                    return Ok(());
+                }
                 let closer = match &actor.caller {
                     Caller::Agent(name) => Closer::Target { name: name.as_str(), answer },
                     Caller::Operator(who) => Closer::OperatorAnswer { who: who.as_str(), answer },
@@ -272,8 +275,14 @@ pub(crate) fn visible(
 /// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
 /// answer.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
-    let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)]
-        .contains(&true);
+    let planted = [
+        hive_fault::planted!(AnswerAfterExpiry),
+        hive_fault::planted!(TwoOutcomes),
+        hive_fault::planted!(EffectAppliedAgain)
+            && row.question.approval.is_some()
+            && row.question.answer.as_ref() == Some(answer),
+    ]
+    .contains(&true);
     if row.question.state != State::Open && !planted {
         return Err(close::already(tx, row)?);
     }
