@@ -197,7 +197,7 @@ impl Engine {
 fn go_on(tx: &Tx<'_>, limits: &Limits, boot_id: &str) -> Result<String, Refusal> {
     agent::ensure_operator(tx)?;
     let log_id = restored::log_id(tx, limits)?;
-    if hive_fault::planted!(RequestForgotten) || hive_fault::planted!(EffectAppliedAgain) {
+    if hive_fault::planted!(RequestForgotten) {
         crate::store::request::forget(tx)?;
     }
     let sessions = agent::sessions(tx)?;

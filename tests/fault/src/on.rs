@@ -44,7 +44,7 @@ pub enum Bug {
     /// An approval of a diff that has changed is the outcome, and its effect is left out: it is
     /// refused, and changes nothing.
     ApprovedUnapplied,
-    /// An approval that is repeated after a restart applies its effect again: it is applied once.
+    /// An approval of an approved question applies its effect again: it is applied once.
     EffectAppliedAgain,
     /// A restart forgets request ids: the same request gets its first answer for 7 days.
     RequestForgotten,

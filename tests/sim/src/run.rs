@@ -213,7 +213,7 @@ fn people(world: &World) {
         let reader =
             dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
         let of_file = dice.chance(400);
-        let rights = Rights { schedules: dice.chance(300), approvals: dice.chance(500) };
+        let rights = Rights { schedules: dice.chance(300), approvals: dice.chance(400) };
         // The file names only its own agents.
         let parents: Vec<String> = seats
             .iter()

@@ -43,7 +43,7 @@ impl World {
         let ttl_ms = self.dice.weighted(&[(2, 0), (1, 20_000), (3, long)]);
         // A grant would allow a schedule at once.
         let has_grant = self.seat(&who.name).is_some_and(|seat| seat.rights.schedules);
-        let call = if !has_grant && self.dice.chance(250) {
+        let call = if !has_grant && self.dice.chance(150) {
             self.wanted_schedule(&who.name, ttl_ms).await
         } else {
             let effect = Some(Box::new(self.wanted_effect(&who.name)));

@@ -90,7 +90,7 @@ impl World {
             let heard = self.manage_schedules(who).await;
             return !matches!(heard, Heard::Refused(Reason::TurnEnded));
         }
-        if self.may_ask_approval(&who.name) && self.dice.chance(80) {
+        if self.may_ask_approval(&who.name) && self.dice.chance(25) {
             let heard = self.ask_approval(who).await;
             return !matches!(heard, Heard::Refused(Reason::TurnEnded));
         }

@@ -124,7 +124,7 @@ impl World {
         if self.may_schedule(&who.name) && self.dice.chance(100) {
             drop(self.manage_schedules(who).await);
         }
-        if self.may_ask_approval(&who.name) && self.dice.chance(150) {
+        if self.may_ask_approval(&who.name) && self.dice.chance(40) {
             drop(self.ask_approval(who).await);
         }
         if self.dice.chance(250) {

@@ -15,6 +15,9 @@ use crate::net::Heard;
 use crate::plan::Fault;
 use crate::world::World;
 
+/// Longest time after which a request is repeated, in ms: it has its first answer for seven days.
+const REPEAT_MAX: u64 = 5 * 24 * 3_600_000;
+
 impl World {
     /// Lets one operator or two decide about an approval.
     pub(crate) fn put_to_operators(self: &Rc<Self>, question: u64, asker: &str, wanted: &Call) {
@@ -73,7 +76,7 @@ impl World {
         // The same request, perhaps of another life of the broker.
         if !matches!(heard, Heard::Refused(_))
             && self.dice.chance(300)
-            && !self.rest(self.dice.span(900_000 * self.calm)).await
+            && !self.rest(self.dice.span((900_000 * self.calm).min(REPEAT_MAX))).await
         {
             drop(self.call(who, &request, call).await);
         }

@@ -275,12 +275,13 @@ pub(crate) fn visible(
 /// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
 /// answer.
 fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
+    let approves = |answer: &Answer| answer.choices == [APPROVE];
     let planted = [
         hive_fault::planted!(AnswerAfterExpiry),
         hive_fault::planted!(TwoOutcomes),
         hive_fault::planted!(EffectAppliedAgain)
-            && row.question.approval.is_some()
-            && row.question.answer.as_ref() == Some(answer),
+            && approves(answer)
+            && row.question.answer.as_ref().is_some_and(approves),
     ]
     .contains(&true);
     if row.question.state != State::Open && !planted {
