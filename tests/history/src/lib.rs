@@ -20,7 +20,8 @@ pub use call::{Counts, Due, LASTING_MS, Op, Reply};
 pub use event::{Answer, CallNo, Event, History, Mark, Observation, Setting};
 pub use last::{Delivery, Final, Message, Reminder, ReminderState, Turn};
 pub use noun::{
-    Cause, Decision, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState, State,
+    ApprovalSeen, Cause, Decision, Handed, Kind, Lane, Origin, Outcome, QuestionSeen,
+    QuestionState, State,
 };
 pub use schedule::{Firing, Terms};
 pub use violation::{Rule, Violation};

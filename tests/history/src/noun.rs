@@ -227,6 +227,13 @@ pub struct QuestionSeen {
     pub deadline: Option<i64>,
     /// The message that carried it to its target.
     pub message: u64,
+    /// What it asks the operator to approve; `None` for a plain question.
+    pub approval: Option<Box<ApprovalSeen>>,
+}
+
+/// An approval as a caller saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalSeen {
     /// What approving it would change, a line each; once it is approved: what it has changed.
     pub changes: Vec<String>,
     /// The digest of the changes while it is open; empty for none.

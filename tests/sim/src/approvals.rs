@@ -44,21 +44,24 @@ impl Shown {
             } else if let history::Event::Answered {
                 answer: Answer::Ok(Reply::Question(seen)), ..
             } = &observation.event
-                && !seen.digest.is_empty()
+                && let Some(approval) = seen.approval.as_deref()
             {
-                shown.read(seen);
+                shown.read(seen.id, approval);
             }
         }
         shown
     }
 
-    fn read(&mut self, seen: &history::QuestionSeen) {
-        let key = (seen.id, seen.digest.clone());
-        let known = self.diffs.entry(key).or_insert_with(|| seen.changes.clone());
-        if *known != seen.changes {
+    fn read(&mut self, id: u64, approval: &history::ApprovalSeen) {
+        let history::ApprovalSeen { changes, digest } = approval;
+        // A closed question has none.
+        if digest.is_empty() {
+            return;
+        }
+        let known = self.diffs.entry((id, digest.clone())).or_insert_with(|| changes.clone());
+        if known != changes {
             let what = format!(
-                "Approvals: a digest of question {} stands for {known:?} and for {:?}",
-                seen.id, seen.changes
+                "Approvals: a digest of question {id} stands for {known:?} and for {changes:?}"
             );
             self.problems.push(what);
         }

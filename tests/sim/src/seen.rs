@@ -115,7 +115,10 @@ fn closer(who: &str) -> String {
 }
 
 pub(crate) fn question(question: &Question) -> history::QuestionSeen {
-    let approval = question.approval.as_deref();
+    let approval = question.approval.as_ref().map(|approval| {
+        let (changes, digest) = (changes(&approval.changes), approval.diff_digest.clone());
+        Box::new(history::ApprovalSeen { changes, digest })
+    });
     history::QuestionSeen {
         id: question.id.get(),
         asker: question.asker.clone(),
@@ -133,8 +136,7 @@ pub(crate) fn question(question: &Question) -> history::QuestionSeen {
         operator_override: question.operator_override,
         deadline: question.deadline_time.map(|time| time.0),
         message: question.message_id.map_or(0, MessageId::get),
-        changes: approval.map(|approval| changes(&approval.changes)).unwrap_or_default(),
-        digest: approval.map(|approval| approval.diff_digest.clone()).unwrap_or_default(),
+        approval,
     }
 }
 

@@ -4,8 +4,8 @@
 //! violation, and so a panic.
 
 use hive_history::{
-    self as history, Cause, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState,
-    ReminderState, Reply, State,
+    self as history, ApprovalSeen, Cause, Handed, Kind, Lane, Origin, Outcome, QuestionSeen,
+    QuestionState, ReminderState, Reply, State,
 };
 use hive_proto::v1;
 
@@ -161,7 +161,10 @@ pub(crate) fn question(question: &v1::Question) -> QuestionSeen {
         v1::QuestionState::Cancelled => QuestionState::Cancelled,
     };
     let answer = question.answer.clone().unwrap_or_default();
-    let approval = question.approval.clone().unwrap_or_default();
+    let approval = question.approval.as_ref().map(|approval| {
+        let changes = approval.changes.iter().map(change).collect();
+        Box::new(ApprovalSeen { changes, digest: approval.diff_digest.clone() })
+    });
     // The operator is named by uid and name here.
     let by_operator = question.closed_by.starts_with("uid ");
     QuestionSeen {
@@ -176,8 +179,7 @@ pub(crate) fn question(question: &v1::Question) -> QuestionSeen {
         operator_override: question.operator_override,
         deadline: question.deadline_time.as_ref().map(|time| ms(Some(time))),
         message: question.message_id,
-        changes: approval.changes.iter().map(change).collect(),
-        digest: approval.diff_digest,
+        approval,
     }
 }
 

@@ -10,7 +10,7 @@ use super::Found;
 use crate::call::{Op, Reply};
 use crate::event::{Event, Mark};
 use crate::index::Index;
-use crate::noun::{QuestionSeen, QuestionState};
+use crate::noun::{ApprovalSeen, QuestionSeen, QuestionState};
 use crate::violation::Rule::OneOutcome;
 
 /// A sight of a question: the earliest time of its state, when it was seen, and whether it cannot
@@ -96,7 +96,7 @@ struct Outcome<'a> {
     answer: &'a str,
     closed_by: &'a str,
     operator_override: bool,
-    changes: &'a [String],
+    approval: Option<&'a ApprovalSeen>,
 }
 
 fn outcome(question: &QuestionSeen) -> Outcome<'_> {
@@ -106,7 +106,7 @@ fn outcome(question: &QuestionSeen) -> Outcome<'_> {
         answer: &question.answer,
         closed_by: &question.closed_by,
         operator_override: question.operator_override,
-        changes: &question.changes,
+        approval: question.approval.as_deref(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bad histories of questions and reminders.
 
-use hive_history::{Answer, Event, Op, QuestionState, ReminderState, Reply, Rule};
+use hive_history::{Answer, ApprovalSeen, Event, Op, QuestionState, ReminderState, Reply, Rule};
 
 use crate::world::{World, answer};
 
@@ -21,7 +21,8 @@ fn two_readers_see_different_changes() {
     let question = world.ask("tea?");
     world.reply(question, "yes");
     let mut other = world.question(question).clone();
-    other.changes = vec!["a role".to_owned()];
+    let changes = vec!["a role".to_owned()];
+    other.approval = Some(Box::new(ApprovalSeen { changes, digest: String::new() }));
     world.history.push(world.at, 0, Event::Saw(other));
     world.breaks(Rule::OneOutcome, "ended as");
 }

@@ -38,8 +38,7 @@ fn scheduled() -> World {
         operator_override: false,
         deadline: None,
         message,
-        changes: Vec::new(),
-        digest: String::new(),
+        approval: None,
     });
     let outcome = world.put(Origin::System(Kind::QuestionAnswered), "ada", "approved");
     world.message(outcome).question = id;

@@ -256,8 +256,7 @@ impl World {
             operator_override: false,
             deadline: None,
             message,
-            changes: Vec::new(),
-            digest: String::new(),
+            approval: None,
         });
         question
     }

@@ -284,8 +284,10 @@ fn a_digest_stands_for_one_diff() {
         operator_override: false,
         deadline: None,
         message: 2,
-        changes: vec![line.to_owned()],
-        digest: DIGEST.to_owned(),
+        approval: Some(Box::new(history::ApprovalSeen {
+            changes: vec![line.to_owned()],
+            digest: DIGEST.to_owned(),
+        })),
     };
     let mut history = History::new(history::Setting::default());
     for line in ["a", "b"] {

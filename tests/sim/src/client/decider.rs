@@ -41,7 +41,7 @@ impl World {
             if digest.is_empty() || self.dice.chance(300) {
                 match self.insist(who, Call::ReadQuestion { question }, 4).await.reply() {
                     Some(Reply::Question(seen)) if seen.state == QuestionState::Open => {
-                        digest = seen.digest;
+                        digest = seen.approval.map(|seen| seen.digest).unwrap_or_default();
                     }
                     Some(_) if self.dice.chance(200) => {}
                     Some(_) | None => return,
