@@ -36,7 +36,12 @@ impl World {
     pub(crate) async fn watch(self: Rc<Self>) {
         let parked = Cell::new(BTreeSet::new());
         while !self.finished.get() {
-            self.sleep(PERIOD * self.calm).await;
+            // A park that the last check did not see may have ended a moment ago.
+            if self.calm > 1 {
+                self.sleep(PERIOD * (self.calm - 1)).await;
+                parked.set(self.unserved().await.1);
+            }
+            self.sleep(PERIOD).await;
             let before = parked.take();
             let (first, now_parked) = self.unserved().await;
             if !first.is_empty() {
