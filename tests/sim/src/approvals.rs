@@ -1,5 +1,5 @@
-//! Approvals: a question has one outcome, an effect is applied with the outcome "approved" and never
-//! without it, once, and what it changed is what the operator that approved it had read.
+//! Approvals: a question has one outcome, an effect is applied with the outcome "approved" and
+//! never without it, once, and what it changed is what the operator that approved it had read.
 //!
 //! The log has the order of effects and outcomes: the event of an effect comes before that of its
 //! outcome, with no other effect or outcome between them. The values that effects set are followed,
@@ -310,7 +310,7 @@ impl<'a> Approvals<'a> {
         }
     }
 
-    /// Checks that an effect that nobody approved left nothing.
+    /// Checks that an effect without an approval left nothing.
     fn not_there(&mut self, question: &Question, approval: &Approval) {
         if approves(question) {
             return;

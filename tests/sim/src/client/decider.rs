@@ -1,5 +1,5 @@
-//! Operators that decide about approvals: they read what would change, and approve, deny or withdraw
-//! it, late, by what they read before it changed, twice, or beside another operator.
+//! Operators that decide about approvals: they read what would change, and approve, deny or
+//! withdraw it, late, by what they read before it changed, twice, or beside another operator.
 //!
 //! Invariant: an operator approves only by a digest that it has read, and each answer has a text of
 //! its own, which shows whose answer is the outcome.
