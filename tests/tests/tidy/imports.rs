@@ -149,9 +149,10 @@ const ENGINE_ORDER: [&str; 29] = [
 const RPC_ORDER: [&str; 5] = ["edge", "mod", "reflection", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
-const STORE_ORDER: [&str; 14] = [
+const STORE_ORDER: [&str; 15] = [
     "key",
     "error",
+    "place",
     "columns",
     "codec",
     "statement",
