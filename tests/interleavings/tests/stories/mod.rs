@@ -154,13 +154,13 @@ pub(crate) fn say(tx: &Tx<'_>, agent: AgentKey, body: &str) -> Result<u64, Faile
     Ok(tx.next_event())
 }
 
-/// Sends a message.
+/// Sends a message, by the way that mail goes.
 pub(crate) async fn give(
     store: &Store,
     agent: AgentKey,
     body: &'static str,
 ) -> Result<u64, Failed> {
-    store.write(move |tx| say(tx, agent, body)).await
+    store.write_after_checks(move |tx| say(tx, agent, body)).await
 }
 
 /// Returns a poll that takes the oldest message of an agent.
