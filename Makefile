@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-kits kits conformance check-release check-units deb disks install torture fuzz leaves sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: function-order check-kits kits conformance check-release check-units deb disks install torture fuzz leaves sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: ## Install what the tests need, lint, and run every test; lists skipped te
 
 bench: ## Measure beside rivals on this machine and print ratios (takes tens of minutes); WORKLOADS="w1 w2" runs only these, JSON=FILE writes all figures
 	$(CARGO) bench --locked --package hive-tests --bench main -- $(WORKLOADS) $(if $(JSON),--json $(abspath $(JSON)))
+
+function-order: ## Record which functions hived runs, and write their order in a release, broker/functions.ld; needs qemu-user
+	CARGO="$(CARGO)" tests/function-order.sh
 
 fuzz: ## Search for inputs that break an invariant: MINUTES=n in all (5), continued from the last run
 	CARGO="$(CARGO)" tests/fuzz/run.sh $(or $(MINUTES),5)

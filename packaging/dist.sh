@@ -22,8 +22,9 @@ export HIVE_COMMIT=${HIVE_COMMIT:-}
 
 # Names of directories would make the files of two builders differ.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/hive --remap-path-prefix=$cargo_home=/cargo"
-# Cargo uses the CFLAGS of the sources only if there are none.
+# Cargo uses the flags of the sources only if there are none.
+export RUSTFLAGS="${RUSTFLAGS:-} -C symbol-mangling-version=v0 --remap-path-prefix=$PWD=/hive --remap-path-prefix=$cargo_home=/cargo"
+# The same is true of the CFLAGS.
 cflags=$(sed -n 's/^CFLAGS = "\(.*\)"$/\1/p' .cargo/config.toml)
 export CFLAGS="${CFLAGS:-$cflags} -ffile-prefix-map=$PWD=/hive -ffile-prefix-map=$cargo_home=/cargo"
 

@@ -11,6 +11,7 @@
 pub mod api;
 pub mod binary;
 pub mod claude;
+pub mod function_order;
 pub mod generated;
 pub mod rig;
 pub mod sandbox_probe;

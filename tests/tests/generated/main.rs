@@ -3,6 +3,7 @@
 //!
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it.
 
+mod functions;
 mod reasons;
 
 use std::path::{Path, PathBuf};
