@@ -39,7 +39,7 @@ test: ## Install what the tests need, lint, and run every test; lists skipped te
 bench: ## Measure beside rivals on this machine and print ratios (takes tens of minutes); WORKLOADS="w1 w2" runs only these, JSON=FILE writes all figures
 	$(CARGO) bench --locked --package hive-tests --bench main -- $(WORKLOADS) $(if $(JSON),--json $(abspath $(JSON)))
 
-function-order: ## Record which functions hived runs, and write their order in a release, broker/functions.ld; needs qemu-user
+function-order: ## Record which functions hived and hive-mcp run, and write their order in a release, functions.ld; needs qemu-user
 	CARGO="$(CARGO)" tests/function-order.sh
 
 fuzz: ## Search for inputs that break an invariant: MINUTES=n in all (5), continued from the last run

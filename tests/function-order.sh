@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# Records which functions of hived run at a start and at work, and writes broker/functions.ld, the order in which a release has them.
-# Needs qemu-user and a few minutes; redis-server is not needed. See docs/adr/0049-order-of-functions.md.
+# Records which functions of a program run at a start and at work, and writes functions.ld of its package, the order in which a release
+# has them.
+#
+#   tests/function-order.sh [hived] [hive-mcp]
+#
+# Needs qemu-user and, for hive-mcp, what the tests with the real claude need. Takes some minutes. See docs/adr/0049-order-of-functions.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -10,6 +14,7 @@ command -v "$qemu" >/dev/null || {
   echo "$qemu is missing: apt-get install qemu-user" >&2
   exit 1
 }
+[ $# -gt 0 ] || set -- hived hive-mcp
 
 work=$(mktemp -d)
 broker=
@@ -18,40 +23,72 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
-mkdir "$work/start" "$work/work" "$work/bin"
+
+# starts: two starts of hived, of which the second finds a database, into $work/start.
+starts() {
+  local start
+  for start in first second; do
+    echo "recording the $start start" >&2
+    "$qemu" -d in_asm,page -D "$work/start/$start.log" "$work/program" --state-dir "$work/state" --runtime-dir "$work/run" 2>"$work/said" &
+    broker=$!
+    until grep --quiet 'hived is ready' "$work/said"; do
+      kill -0 "$broker" || {
+        cat "$work/said" >&2
+        exit 1
+      }
+      sleep 0.1
+    done
+    # The tasks of the background have their first looks within this time.
+    sleep 10
+    kill "$broker"
+    wait "$broker"
+    broker=
+  done
+}
+
+# benches WORKLOAD...: one short round, into $work/work.
+benches() {
+  echo "recording the work of the benches" >&2
+  HIVE_TEST_BIN_DIR="$work/bin" HIVE_TEST_CLAUDE="${HIVE_TEST_CLAUDE:-$(tests/claude-path.sh)}" HIVE_BENCH_RIVALS=unary,streamed \
+    HIVE_BENCH_ROUNDS=1 HIVE_BENCH_SPAN_MS=1500 HIVE_BENCH_AGENTS=50 HIVE_BENCH_MESSAGES=10000 \
+    "$cargo" bench --locked --quiet --package hive-tests --bench main -- "$@" >"$work/report"
+}
 
 echo "building" >&2
-"$cargo" rustc --locked --quiet --release --package hive-broker --bin hived -- -C link-arg="-Wl,-Map=$work/map"
-"$cargo" build --locked --quiet --release --package hive-tests --bin bench-reference --bin function-order
-cp "$target/release/hived" "$work/hived"
-ln -s "$target/release/bench-reference" "$work/bin/"
+"$cargo" build --locked --quiet --release --package hive-broker --package hive-harness --package hive-mcp-bridge --package hivectl \
+  --package hive-scripted --package hive-tests --bins
 
-# Twice: the second start finds a database.
-for start in first second; do
-  echo "recording the $start start" >&2
-  "$qemu" -d in_asm,page -D "$work/start/$start.log" "$work/hived" --state-dir "$work/state" --runtime-dir "$work/run" 2>"$work/said" &
-  broker=$!
-  until grep --quiet 'hived is ready' "$work/said"; do
-    kill -0 "$broker" || {
-      cat "$work/said" >&2
-      exit 1
-    }
-    sleep 0.1
+for program in "$@"; do
+  case $program in
+  hived) package=broker crate=hive-broker ;;
+  hive-mcp) package=mcp-bridge crate=hive-mcp-bridge ;;
+  *)
+    echo "there is no order for $program; there are hived and hive-mcp" >&2
+    exit 2
+    ;;
+  esac
+  rm -rf "${work:?}"/{start,work,bin}
+  mkdir "$work/start" "$work/work" "$work/bin"
+  "$cargo" rustc --locked --quiet --release --package "$crate" --bin "$program" -- -C link-arg="-Wl,-Map=$work/map"
+  cp "$target/release/$program" "$work/program"
+  for other in hived hive hive-mcp hivectl scripted-claude bench-reference env-mcp; do
+    [ ! -e "$target/release/$other" ] || ln -s "$target/release/$other" "$work/bin/"
   done
-  # The tasks of the background have their first looks within this time.
-  sleep 10
-  kill "$broker"
-  wait "$broker"
-  broker=
-done
-
-cat >"$work/bin/hived" <<END
+  rm "$work/bin/$program"
+  cat >"$work/bin/$program" <<END
 #!/bin/sh
-exec "$qemu" -d in_asm,page -D "$work/work/\$\$.log" "$work/hived" "\$@"
+exec "$qemu" -d in_asm,page -D "$work/work/\$\$.log" "$work/program" "\$@"
 END
-chmod +x "$work/bin/hived"
-echo "recording the work of the benches" >&2
-HIVE_TEST_BIN_DIR="$work/bin" HIVE_BENCH_RIVALS=unary,streamed HIVE_BENCH_ROUNDS=1 HIVE_BENCH_SPAN_MS=1500 HIVE_BENCH_AGENTS=50 \
-  HIVE_BENCH_MESSAGES=10000 "$cargo" bench --locked --quiet --package hive-tests --bench main -- w1 w2 w3 w4 w5 >"$work/report"
+  chmod +x "$work/bin/$program"
 
-"$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/work" --into broker/functions.ld
+  if [ "$program" = hived ]; then
+    starts
+    benches w1 w2 w3 w4 w5
+  else
+    benches w6
+    # It starts and works in each turn, so all of it counts as a start.
+    rmdir "$work/start"
+    cp -r "$work/work" "$work/start"
+  fi
+  "$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/work" --into "$package/functions.ld"
+done

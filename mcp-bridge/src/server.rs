@@ -170,7 +170,10 @@ impl Bridge {
         let work = async {
             match found {
                 Found::Offer(offer) => (offer.run)(&self.peer, call, arguments).await,
-                Found::Action(name) => action::run(&self.peer, call, name, arguments).await,
+                // In a box, as the tools: all that a call may become counts for each call.
+                Found::Action(name) => {
+                    Box::pin(action::run(&self.peer, call, name, arguments)).await
+                }
             }
         };
         tokio::select! {
@@ -222,7 +225,7 @@ impl ServerHandler for Bridge {
         let mut tools: Vec<_> = self.offers.iter().map(|offer| offer.tool.clone()).collect();
         if self.offers_actions() {
             let call = Call::new(self.process_token.as_deref(), &context.meta, self.ended.clone());
-            tools.extend(action::tools(&self.peer, &call).await);
+            tools.extend(Box::pin(action::tools(&self.peer, &call)).await);
         }
         Ok(ListToolsResult::with_all_items(tools))
     }

@@ -1,6 +1,6 @@
 //! The tools, one file each, and their common parts.
 //!
-//! To add one: a file here with a type that implements [`Tool`], and its line in [`all`] (or
+//! To add one: a file here with a type that implements [`Tool`], and its line in [`TOOLS`] (or
 //! [`bash`], for the server of that name).
 
 mod answer;
@@ -75,44 +75,48 @@ pub struct Offer {
     pub run: Run,
 }
 
-/// Returns the tools of the server `hive`, in the order of their listing.
+/// The tools of the server `hive`, in the order of their listing. A tool is made only if it is
+/// offered: its schema is generated, and each turn pays for that.
+const TOOLS: [(Group, fn() -> Offer); 26] = [
+    entry::<send::Send>(),
+    entry::<recv::Recv>(),
+    entry::<ask::Ask>(),
+    entry::<answer::Answer>(),
+    entry::<get_loose_ends::GetLooseEnds>(),
+    entry::<cancel_loose_end::CancelLooseEnd>(),
+    entry::<remind::Remind>(),
+    entry::<request_next_turn::RequestNextTurn>(),
+    entry::<set_status::SetStatus>(),
+    entry::<get_agent_meta::GetAgentMeta>(),
+    entry::<list_agents::ListAgents>(),
+    entry::<lifecycle::start::Start>(),
+    entry::<lifecycle::kill::Kill>(),
+    entry::<lifecycle::restart::Restart>(),
+    entry::<lifecycle::list_containers::ListContainers>(),
+    entry::<approvals::create_agent::RequestCreateAgent>(),
+    entry::<approvals::retire_agent::RequestRetireAgent>(),
+    entry::<approvals::set_agent::RequestSetAgent>(),
+    entry::<approvals::set_policy::RequestSetPolicy>(),
+    entry::<diagnostics::get_logs::GetLogs>(),
+    entry::<diagnostics::get_host_journal::GetHostJournal>(),
+    entry::<scheduling::request::RequestSchedulePrompt>(),
+    entry::<scheduling::edit::EditSchedule>(),
+    entry::<scheduling::cancel::CancelSchedule>(),
+    entry::<scheduling::fire::FireScheduleNow>(),
+    entry::<scheduling::list::ListSchedules>(),
+];
+
+/// Returns all tools of the server `hive`.
 #[must_use]
 pub fn all() -> Vec<Offer> {
-    vec![
-        offer::<send::Send>(),
-        offer::<recv::Recv>(),
-        offer::<ask::Ask>(),
-        offer::<answer::Answer>(),
-        offer::<get_loose_ends::GetLooseEnds>(),
-        offer::<cancel_loose_end::CancelLooseEnd>(),
-        offer::<remind::Remind>(),
-        offer::<request_next_turn::RequestNextTurn>(),
-        offer::<set_status::SetStatus>(),
-        offer::<get_agent_meta::GetAgentMeta>(),
-        offer::<list_agents::ListAgents>(),
-        offer::<lifecycle::start::Start>(),
-        offer::<lifecycle::kill::Kill>(),
-        offer::<lifecycle::restart::Restart>(),
-        offer::<lifecycle::list_containers::ListContainers>(),
-        offer::<approvals::create_agent::RequestCreateAgent>(),
-        offer::<approvals::retire_agent::RequestRetireAgent>(),
-        offer::<approvals::set_agent::RequestSetAgent>(),
-        offer::<approvals::set_policy::RequestSetPolicy>(),
-        offer::<diagnostics::get_logs::GetLogs>(),
-        offer::<diagnostics::get_host_journal::GetHostJournal>(),
-        offer::<scheduling::request::RequestSchedulePrompt>(),
-        offer::<scheduling::edit::EditSchedule>(),
-        offer::<scheduling::cancel::CancelSchedule>(),
-        offer::<scheduling::fire::FireScheduleNow>(),
-        offer::<scheduling::list::ListSchedules>(),
-    ]
+    TOOLS.iter().map(|(_, make)| make()).collect()
 }
 
 /// Returns the tools of the server `hive` for an agent with these groups.
 #[must_use]
 pub fn of_groups(groups: &BTreeSet<Group>) -> Vec<Offer> {
-    let mut offers: Vec<Offer> =
-        all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
+    let offered = TOOLS.iter().filter(|(group, _)| groups.contains(group));
+    let mut offers: Vec<Offer> = offered.map(|(_, make)| make()).collect();
     // Schedules are asked for as approvals.
     if groups.contains(&Group::Approvals) || groups.contains(&Group::Scheduling) {
         offers.iter_mut().for_each(cancel_loose_end::offer_approvals);
@@ -124,6 +128,10 @@ pub fn of_groups(groups: &BTreeSet<Group>) -> Vec<Offer> {
 #[must_use]
 pub fn bash() -> Vec<Offer> {
     vec![offer::<bash::run::Run>(), offer::<bash::status::Status>()]
+}
+
+const fn entry<T: Tool + 'static>() -> (Group, fn() -> Offer) {
+    (T::GROUP, offer::<T>)
 }
 
 fn offer<T: Tool + 'static>() -> Offer {
