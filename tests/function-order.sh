@@ -58,7 +58,10 @@ echo "building" >&2
 "$cargo" build --locked --quiet --release --package hive-broker --package hive-harness --package hive-mcp-bridge --package hivectl \
   --package hive-scripted --package hive-tests --bins
 
-for program in "$@"; do
+# record PROGRAM PROFILE [--add]
+record() {
+  local program=$1 profile=$2 package crate other
+  shift 2
   case $program in
   hived) package=broker crate=hive-broker ;;
   hive-mcp) package=mcp-bridge crate=hive-mcp-bridge ;;
@@ -69,8 +72,9 @@ for program in "$@"; do
   esac
   rm -rf "${work:?}"/{start,work,bin}
   mkdir "$work/start" "$work/work" "$work/bin"
-  "$cargo" rustc --locked --quiet --release --package "$crate" --bin "$program" -- -C link-arg="-Wl,-Map=$work/map"
-  cp "$target/release/$program" "$work/program"
+  echo "building $program, profile $profile" >&2
+  "$cargo" rustc --locked --quiet --profile "$profile" --package "$crate" --bin "$program" -- -C link-arg="-Wl,-Map=$work/map"
+  cp "$target/$profile/$program" "$work/program"
   for other in hived hive hive-mcp hivectl scripted-claude bench-reference env-mcp; do
     [ ! -e "$target/release/$other" ] || ln -s "$target/release/$other" "$work/bin/"
   done
@@ -90,5 +94,11 @@ END
     rmdir "$work/start"
     cp -r "$work/work" "$work/start"
   fi
-  "$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/work" --into "$package/functions.ld"
+  "$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/work" --into "$package/functions.ld" "$@"
+}
+
+# What is measured, and what is shipped: they inline differently, so each has functions that the other has not.
+for program in "$@"; do
+  record "$program" release
+  record "$program" dist --add
 done

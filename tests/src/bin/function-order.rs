@@ -22,6 +22,9 @@ struct Cli {
     /// The script to write
     #[arg(long)]
     into: PathBuf,
+    /// Keep the names that the script has: they are of the same program, optimized in another way
+    #[arg(long)]
+    add: bool,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -31,7 +34,12 @@ fn main() -> anyhow::Result<()> {
     let map = Map::parse(&map)?;
     let start = recorded(&map, &cli.start)?;
     let work = recorded(&map, &cli.work)?;
-    let (text, summary) = script(&map, &start, &work);
+    let before = match cli.add {
+        true => std::fs::read_to_string(&cli.into)
+            .with_context(|| format!("{} cannot be read", cli.into.display()))?,
+        false => String::new(),
+    };
+    let (text, summary) = script(&map, &start, &work, &before);
     std::fs::write(&cli.into, text)
         .with_context(|| format!("{} cannot be written", cli.into.display()))?;
     writeln!(std::io::stdout(), "{}: {summary}", cli.into.display())?;
