@@ -46,7 +46,7 @@ starts() {
   done
 }
 
-# benches WORKLOAD...: one short round, into $work/work.
+# benches WORKLOAD...: one short round, into $work/busy.
 benches() {
   echo "recording the work of the benches" >&2
   HIVE_TEST_BIN_DIR="$work/bin" HIVE_TEST_CLAUDE="${HIVE_TEST_CLAUDE:-$(tests/claude-path.sh)}" HIVE_BENCH_RIVALS=unary,streamed \
@@ -70,8 +70,8 @@ record() {
     exit 2
     ;;
   esac
-  rm -rf "${work:?}"/{start,work,bin}
-  mkdir "$work/start" "$work/work" "$work/bin"
+  rm -rf "${work:?}"/{start,busy,bin}
+  mkdir "$work/start" "$work/busy" "$work/bin"
   echo "building $program, profile $profile" >&2
   "$cargo" rustc --locked --quiet --profile "$profile" --package "$crate" --bin "$program" -- -C link-arg="-Wl,-Map=$work/map"
   cp "$target/$profile/$program" "$work/program"
@@ -81,7 +81,7 @@ record() {
   rm "$work/bin/$program"
   cat >"$work/bin/$program" <<END
 #!/bin/sh
-exec "$qemu" -d in_asm,page -D "$work/work/\$\$.log" "$work/program" "\$@"
+exec "$qemu" -d in_asm,page -D "$work/busy/\$\$.log" "$work/program" "\$@"
 END
   chmod +x "$work/bin/$program"
 
@@ -92,9 +92,9 @@ END
     benches w6
     # It starts and works in each turn, so all of it counts as a start.
     rmdir "$work/start"
-    cp -r "$work/work" "$work/start"
+    cp -r "$work/busy" "$work/start"
   fi
-  "$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/work" --into "$package/functions.ld" "$@"
+  "$target/release/function-order" --map "$work/map" --start "$work/start" --work "$work/busy" --into "$package/functions.ld" "$@"
 }
 
 # What is measured, and what is shipped: they inline differently, so each has functions that the other has not.
